@@ -8,6 +8,7 @@
 
 #include "support/base/alloc.h"
 #include "support/base/clock.h"
+#include "support/models/scripts.h"
 #include "support/servers/server.h"
 #include "support/base/test.h"
 
@@ -178,7 +179,14 @@ static void round_of_many(play_t *play) {
   (void)belay_cache_keep_fresh(play->cache, belay_string("home"));
 }
 
-static void on_invalidated(belay_request_t *request, int status, bool applied) {
+static void on_key_invalidated(belay_request_t *request, int status, bool applied) {
+  play_t *play = request->data;
+  assert_int_equal(applied, status == 0);
+  play->changed += applied;
+  over(play);
+}
+
+static void on_tag_invalidated(belay_request_t *request, int status, bool applied) {
   play_t *play = request->data;
   assert_int_equal(applied, status == 0);
   play->changed += applied;
@@ -186,6 +194,8 @@ static void on_invalidated(belay_request_t *request, int status, bool applied) {
     belay_cache_result_t result;
     assert_int_equal(belay_cache_peek(play->cache, belay_string("put"), &result), BELAY_EAGAIN);
   }
+  play->pending += belay_cache_invalidate(play->cache, request_of(play, 1), belay_string("put"),
+                                          on_key_invalidated) == 0;
   over(play);
 }
 
@@ -193,7 +203,7 @@ static void on_touched(belay_request_t *request, int status, bool applied) {
   play_t *play = request->data;
   play->changed += status == 0 && applied;
   play->pending += belay_cache_invalidate_tag(play->cache, request_of(play, 1),
-                                              belay_string("site"), on_invalidated) == 0;
+                                              belay_string("site"), on_tag_invalidated) == 0;
   over(play);
 }
 
@@ -241,12 +251,13 @@ static void run(const belay_options_t *options, void *arg) {
   server_do(part->server, "FLUSHALL", NULL);
   part->last = (play_t){.server = part->server, .round = part->round};
   perform(&part->last, options, part->round == round_with_guards);
+  expect_ttls(part->server);
 }
 
 /* Defines a test with the numbers of its last run, in which nothing failed. */
-#define ALLOC_TEST(name, round_of_it, served_then, loaded_then, changed_then)                      \
+#define ALLOC_TEST(name, begin_round, served_then, loaded_then, changed_then)                      \
   TEST_ON(name, server, server_start(NULL)) {                                                      \
-    part_t part = {.server = server, .round = (round_of_it)};                                      \
+    part_t part = {.server = server, .round = (begin_round)};                                      \
     for (size_t i = 0; i < VALUE; i++)                                                             \
       value[i] = (char)('a' + i % 20);                                                             \
     (void)alloc_fail_each(ALLOC_BELAY, run, &part);                                                \
@@ -257,4 +268,4 @@ static void run(const belay_options_t *options, void *arg) {
 ALLOC_TEST(gets, round_of_gets, 2 * ROUNDS, 3, 0)
 ALLOC_TEST(gets_with_guards, round_with_guards, 2 * ROUNDS, 3, 0)
 ALLOC_TEST(gets_of_many, round_of_many, 4 * ROUNDS, 3, 0)
-ALLOC_TEST(changes, round_of_changes, ROUNDS, 0, 3 * ROUNDS)
+ALLOC_TEST(changes, round_of_changes, ROUNDS, 0, 4 * ROUNDS)

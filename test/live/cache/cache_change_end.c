@@ -1,7 +1,4 @@
-/* Caches: changes that are canceled, or closed, or run out of memory, in each of their steps. */
-#include <stdlib.h>
-
-#include "support/base/alloc.h"
+/* Caches: changes that are canceled, or closed, in each of their steps. */
 #include "support/fixtures/cache/relayed.h"
 #include "support/models/scripts.h"
 
@@ -57,81 +54,4 @@ RELAYED_TEST(end_in_each_step, true) {
     end_in_step(closing, steps[i].which, steps[i].command, i % 2 == 0 ? CLOSE_CLIENT : CLOSE_BELAY);
     relayed_close(closing);
   }
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-/* Changes one after the other. */
-typedef struct play {
-  belay_t *belay;
-  belay_cache_t *cache;
-  belay_request_t request;
-  int next, done;
-} play_t;
-
-static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
-                      void *arg) {
-  (void)key, (void)key_len, (void)arg;
-  tags[0] = (belay_bytes_t){"site", 4};
-  return 1;
-}
-
-static void on_played(belay_request_t *request, int status, bool applied);
-
-static void play_on(play_t *play) {
-  while (play->next < CHANGES) {
-    belay_request_t *r = &play->request;
-    int which = play->next++, error;
-    if (which == 0)
-      error = belay_cache_put(play->cache, r, belay_string("page"), belay_string("v"),
-                              BELAY_DEFAULT, on_played);
-    else if (which == 1)
-      error = belay_cache_touch(play->cache, r, belay_string("page"), BELAY_DEFAULT, on_played);
-    else if (which == 2)
-      error = belay_cache_invalidate(play->cache, r, belay_string("page"), on_played);
-    else
-      error = belay_cache_invalidate_tag(play->cache, r, belay_string("site"), on_played);
-    if (error == 0)
-      return;
-    assert_error(error, BELAY_ENOMEM);
-  }
-  assert_error(belay_close(play->belay, NULL), 0);
-}
-
-static void on_played(belay_request_t *request, int status, bool applied) {
-  play_t *play = request->data;
-  assert_true(applied ? status == 0 : status != 0 || play->next == 2);
-  play->done += status == 0;
-  play_on(play);
-}
-
-static void run(const belay_options_t *options, void *server) {
-  uv_loop_t loop;
-  belay_client_options_t o = client_options();
-  belay_cache_options_t c = plain_options();
-  belay_client_t *client;
-  play_t play = {.request.data = &play};
-  o.timeout_ms = (alloc_is_patient() ? 10000 : 100) * slow();
-  server_do(server, "FLUSHALL", NULL);
-  o.reconnect_max_ms = 20;
-  c.tags = one_tag;
-  c.compress_bytes = 1;
-  assert_int_equal(uv_loop_init(&loop), 0);
-  if (belay_open(&loop, options, &play.belay) == 0) {
-    if (belay_connect(play.belay, server_url(server), &o, &client) == 0 &&
-        belay_cache_new(client, &c, &play.cache) == 0)
-      play_on(&play);
-    else
-      assert_error(belay_close(play.belay, NULL), 0);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_int_equal(play.next, play.cache != NULL ? CHANGES : 0);
-  }
-  assert_int_equal(uv_loop_close(&loop), 0);
-  expect_ttls(server);
-  if (alloc_is_patient() && !alloc_has_failed())
-    assert_int_equal(play.done, CHANGES);
-}
-
-TEST_ON(allocations_fail, server, server_start(NULL)) {
-  assert_true(alloc_fail_each(ALLOC_BELAY, run, server) > 20);
 }

@@ -15,9 +15,9 @@
 typedef struct play {
   uv_loop_t loop;
   belay_t *belay;
-  belay_limiter_t *limiter, *alone;
-  belay_request_t requests[TAKES], others[TAKES], ban;
-  int pending, allowed, round;
+  belay_limiter_t *limiter, *alone, *plain;
+  belay_request_t requests[TAKES], others[TAKES], ban, plain_requests[8];
+  int pending, allowed, plain_ended, plain_allowed, round;
 } play_t;
 
 static void ask(play_t *play);
@@ -45,10 +45,39 @@ static void on_other(belay_request_t *request, int status, const belay_limiter_r
   over(request->data);
 }
 
+static void on_plain(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  play_t *play = request->data;
+  (void)status;
+  play->plain_allowed += result->verdict == BELAY_ALLOWED;
+  if (play->plain_ended++ == 0) /* the callback begins another operation */
+    play->pending += belay_limiter_peek(play->plain, request, belay_string("k"), on_plain) == 0;
+  over(play);
+}
+
+/* All operations. */
+static void begin_plain(play_t *play) {
+  belay_limiter_t *l = play->plain;
+  belay_request_t *q = play->plain_requests;
+  belay_bytes_t k = belay_string("k");
+  belay_receipt_t receipt = {{1}};
+  for (int i = 0; i < 8; i++)
+    q[i] = (belay_request_t){.data = play};
+  play->pending += belay_limiter_take(l, &q[0], k, 1, on_plain) == 0;
+  play->pending += belay_limiter_take(l, &q[1], k, 100, on_plain) == 0;
+  play->pending += belay_limiter_penalty(l, &q[2], k, 1, on_plain) == 0;
+  play->pending += belay_limiter_refund(l, &q[3], k, &receipt, 1, on_plain) == 0;
+  play->pending += belay_limiter_reserve(l, &q[4], k, 1, S, on_plain) == 0;
+  play->pending += belay_limiter_wait(l, &q[5], k, 1, S, on_plain) == 0;
+  play->pending += belay_limiter_wait(l, &q[6], belay_string("j"), 1, S, on_plain) == 0;
+  play->pending += belay_limiter_reset(l, &q[7], k, on_plain) == 0;
+}
+
 /* Some from slices and denials, some from a server that is not there; then the policy is another
  * one. */
 static void ask(play_t *play) {
   play->pending = 1;
+  if (play->round == 0)
+    begin_plain(play);
   for (int i = 0; i < TAKES; i++) {
     const char *key = i % 3 == 0 ? "one" : "two";
     play->requests[i] = play->others[i] = (belay_request_t){.data = play};
@@ -87,6 +116,25 @@ static int make(play_t *play, const char *url, bool alone, belay_limiter_t **out
   return error != 0 ? error : belay_limiter_new(client, &options, out);
 }
 
+/* It also gets another policy. */
+static int make_plain(play_t *play, const char *url) {
+  belay_limit_t limits[2] = {
+      {.kind = BELAY_LIMIT_BUCKET, .count = 1000, .period_us = S, .burst = 10},
+      {.kind = BELAY_LIMIT_BUCKET, .count = 1000, .period_us = S, .burst = 20}};
+  belay_client_t *client;
+  belay_limiter_options_t options;
+  belay_limiter_options_init(&options);
+  options.name = belay_string("plain");
+  options.limits = limits;
+  options.limits_len = 2;
+  int error = belay_connect(play->belay, url, NULL, &client);
+  if (error == 0)
+    error = belay_limiter_new(client, &options, &play->plain);
+  if (error == 0)
+    (void)belay_limiter_reconfigure(play->plain, limits, 1);
+  return error;
+}
+
 static void run(const belay_options_t *options, void *server) {
   static play_t play;
   play = (play_t){0};
@@ -98,6 +146,8 @@ static void run(const belay_options_t *options, void *server) {
     if (error == 0)
       error = make(&play, "unix:///nowhere/at/all", true, &play.alone);
     if (error == 0)
+      error = make_plain(&play, server_url(server));
+    if (error == 0)
       ask(&play);
     else
       assert_int_equal(belay_close(play.belay, NULL), 0);
@@ -108,6 +158,8 @@ static void run(const belay_options_t *options, void *server) {
   assert_int_equal(uv_loop_close(&play.loop), 0);
   assert_true(play.allowed <= 2 * 6);
   assert_true(error != 0 || play.round == 3);
+  if (alloc_is_patient() && !alloc_has_failed())
+    assert_int_equal(play.plain_allowed, 8);
 }
 
 TEST_ON(allocations_fail, server, server_start(NULL)) {

@@ -2,7 +2,6 @@
  * time. */
 #include <stdio.h>
 
-#include "support/base/alloc.h"
 #include "support/fixtures/limit/asks.h"
 #include "support/deployments/fake.h"
 
@@ -227,81 +226,6 @@ TEST(invalid_numbers) {
     memcpy(plot.text + 6 + 56, "\r\n", 2);
     expect_survival(&plot);
   }
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-typedef struct play {
-  belay_t *belay;
-  belay_limiter_t *limiter;
-  belay_request_t request[8];
-  int begun, ended, allowed, closed;
-} play_t;
-
-static void on_closed(belay_t *belay, void *data) {
-  (void)belay;
-  ((play_t *)data)->closed++;
-}
-
-static void on_ended(belay_request_t *request, int status, const belay_limiter_result_t *result) {
-  play_t *play = request->data;
-  play->ended++;
-  (void)status;
-  play->allowed += result->verdict == BELAY_ALLOWED;
-  if (play->ended == 1) /* the callback begins another one */
-    play->begun += belay_limiter_peek(play->limiter, request, belay_string("k"), on_ended) == 0;
-  else if (play->ended == play->begun)
-    (void)belay_close(play->belay, on_closed);
-}
-
-static void begin_all(play_t *play) {
-  belay_limiter_t *l = play->limiter;
-  belay_request_t *q = play->request;
-  belay_receipt_t receipt = {{1}};
-  for (int i = 0; i < 8; i++)
-    q[i].data = play;
-  play->begun += belay_limiter_take(l, &q[0], belay_string("k"), 1, on_ended) == 0;
-  play->begun += belay_limiter_take(l, &q[1], belay_string("k"), 100, on_ended) == 0;
-  play->begun += belay_limiter_penalty(l, &q[2], belay_string("k"), 1, on_ended) == 0;
-  play->begun += belay_limiter_refund(l, &q[3], belay_string("k"), &receipt, 1, on_ended) == 0;
-  play->begun += belay_limiter_reserve(l, &q[4], belay_string("k"), 1, S, on_ended) == 0;
-  play->begun += belay_limiter_wait(l, &q[5], belay_string("k"), 1, S, on_ended) == 0;
-  play->begun += belay_limiter_wait(l, &q[6], belay_string("j"), 1, S, on_ended) == 0;
-  play->begun += belay_limiter_reset(l, &q[7], belay_string("k"), on_ended) == 0;
-}
-
-static void run(const belay_options_t *options, void *server) {
-  uv_loop_t loop;
-  belay_client_options_t client_opts = client_options();
-  belay_client_t *client;
-  static play_t play;
-  play = (play_t){0};
-  client_opts.timeout_ms = (alloc_is_patient() ? 10000 : 200) * slow();
-  server_do(server, "FLUSHALL", NULL);
-  client_opts.reconnect_max_ms = 20;
-  belay_limit_t limits[2] = {bucket_limit(1000, S, 10), bucket_limit(1000, S, 20)};
-  belay_limiter_options_t limiter_opts = limiter_options(limits, 2);
-  assert_int_equal(uv_loop_init(&loop), 0);
-  if (belay_open(&loop, options, &play.belay) == 0) {
-    belay_set_data(play.belay, &play);
-    if (belay_connect(play.belay, server_url(server), &client_opts, &client) == 0 &&
-        belay_limiter_new(client, &limiter_opts, &play.limiter) == 0) {
-      (void)belay_limiter_reconfigure(play.limiter, limits, 1);
-      begin_all(&play);
-    }
-    if (play.begun == 0)
-      assert_error(belay_close(play.belay, on_closed), 0);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_int_equal(play.closed, 1);
-    assert_int_equal(play.ended, play.begun);
-  }
-  assert_int_equal(uv_loop_close(&loop), 0);
-  if (alloc_is_patient() && !alloc_has_failed())
-    assert_int_equal(play.allowed, 8);
-}
-
-TEST_ON(allocations_fail, server, server_start(NULL)) {
-  assert_true(alloc_fail_each(ALLOC_BELAY, run, server) > 20);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
