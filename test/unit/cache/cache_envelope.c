@@ -138,7 +138,7 @@ static const struct {
     {"more is compressed", 1, WRITTEN, 399, 4},
 };
 
-WORLD_TEST(lies_are_refused) {
+WORLD_TEST(false_headers_refused) {
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
     envelope_t envelope = sample(world, lies[i].which);
     put(&envelope, lies[i].at, lies[i].number, lies[i].len);
@@ -156,7 +156,7 @@ WORLD_TEST(lies_are_refused) {
 }
 
 /* Complete envelopes except for their type. */
-WORLD_TEST(what_is_never_written_is_refused) {
+WORLD_TEST(malformed_records_refused) {
   envelope_t eight = sample(world, 3), nine = {malloc(eight.len + 16), eight.len + 16};
   assert_non_null(nine.bytes);
   memcpy(nine.bytes, eight.bytes, eight.len);
@@ -194,7 +194,7 @@ WORLD_TEST(what_is_never_written_is_refused) {
 }
 
 /* So much as a few bytes can stand for. */
-WORLD_TEST(bombs_are_refused) {
+WORLD_TEST(decompression_bombs_refused) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 8 * MIB, 0, ZEROS);
   envelope_t bomb = written(world, record, 1);
   belay__record_release(&world->belay, record);
@@ -223,7 +223,7 @@ WORLD_TEST(bombs_are_refused) {
 }
 
 /* Random bytes are read as they say, or refused. */
-WORLD_TEST(random_ones_do_no_harm) {
+WORLD_TEST(random_bytes) {
   size_t accepted = 0;
   for (int i = 0; i < 60000; i++) {
     envelope_t envelope = sample(world, i % SAMPLES);
@@ -319,7 +319,7 @@ static belay__record_t *read_golden(world_t *world, const void *golden, size_t l
   return record;
 }
 
-WORLD_TEST(the_format_is_what_it_was) {
+WORLD_TEST(format_is_stable) {
   belay__record_t *record = read_golden(world, golden_value, sizeof golden_value);
   assert_int_equal(record->kind, BELAY__RECORD_VALUE);
   assert_true(record->created_ms == INT64_C(0x1234567890abcdef));

@@ -34,7 +34,7 @@ static void round_trip(world_t *world, const belay__record_t *record, size_t com
   free(envelope.bytes);
 }
 
-WORLD_TEST(any_bytes_go_there_and_back) {
+WORLD_TEST(any_bytes_round_trip) {
   static const size_t lens[] = {0,  1,   2,   11,  12,   13,    15,     16,
                                 17, 100, 240, 241, 1000, 65536, 100001, MIB + 3};
   static const size_t tags[] = {0, 1, 8};
@@ -50,7 +50,7 @@ WORLD_TEST(any_bytes_go_there_and_back) {
       }
 }
 
-WORLD_TEST(large_ones_too) {
+WORLD_TEST(large_values) {
   static const size_t lens[] = {8 * MIB - 1, 8 * MIB, BELAY_CACHE_VALUE_MAX};
   for (size_t i = 0; i < sizeof lens / sizeof *lens; i++)
     for (content_t content = ZEROS; content < CONTENTS; content += 2) {
@@ -60,7 +60,7 @@ WORLD_TEST(large_ones_too) {
     }
 }
 
-WORLD_TEST(what_is_no_value_too) {
+WORLD_TEST(records_without_data) {
   static const int32_t errors[] = {1, -1, INT32_MAX, INT32_MIN, BELAY_ETIMEDOUT};
   belay__record_t *record = new_record(world, BELAY__RECORD_ABSENT, 0, 3, ZEROS);
   round_trip(world, record, 1);
@@ -84,7 +84,7 @@ WORLD_TEST(numbers_at_their_ends) {
   belay__record_release(&world->belay, record);
 }
 
-WORLD_TEST(it_is_compressed_where_that_makes_it_smaller) {
+WORLD_TEST(compression_only_if_smaller) {
   static const struct {
     size_t len, compress_bytes;
     content_t content;
@@ -107,7 +107,7 @@ WORLD_TEST(it_is_compressed_where_that_makes_it_smaller) {
 }
 
 /* Compressed by one byte, by none, or not: also such are read. */
-WORLD_TEST(at_the_edge_of_being_smaller) {
+WORLD_TEST(compression_threshold) {
   size_t ended[2] = {0};
   for (size_t noise = 0; noise < 64; noise++)
     for (size_t zeros = 0; zeros < 32; zeros++) {
@@ -128,7 +128,7 @@ WORLD_TEST(at_the_edge_of_being_smaller) {
   }
 }
 
-WORLD_TEST(an_envelope_is_a_value_too) {
+WORLD_TEST(record_as_value) {
   belay__record_t *inner = new_record(world, BELAY__RECORD_VALUE, 300, 2, TEXT);
   for (size_t compress = 0; compress <= 1; compress++) {
     envelope_t inside = written(world, inner, compress);
@@ -149,7 +149,7 @@ WORLD_TEST(an_envelope_is_a_value_too) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-WORLD_TEST(the_last_who_drops_it_gives_it_back) {
+WORLD_TEST(last_release_frees) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 100, 3, TEXT);
   assert_int_equal(world->belay.stats.memory_bytes, belay__record_size(record));
   assert_true(belay__record_size(record) >= sizeof *record + 100 + 3 * BELAY__RECORD_ID);
@@ -162,7 +162,7 @@ WORLD_TEST(the_last_who_drops_it_gives_it_back) {
   belay__record_release(&world->belay, NULL);
 }
 
-WORLD_TEST(a_new_one_is_empty) {
+WORLD_TEST(new_record_is_empty) {
   belay__record_t *record = belay__record_new(&world->belay, BELAY__RECORD_ABSENT, 0, 0);
   static const unsigned char none[BELAY__RECORD_ID] = {0};
   assert_int_equal(record->refs, 1);
@@ -174,7 +174,7 @@ WORLD_TEST(a_new_one_is_empty) {
   belay__record_release(&world->belay, record);
 }
 
-WORLD_TEST(without_memory_it_says_so) {
+WORLD_TEST(no_memory) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 1000, 1, TEXT), *back;
   envelope_t envelope = written(world, record, 1);
   char *out;
