@@ -97,7 +97,7 @@ WORLD_TEST(names_are_bytes) {
   belay__local_free(&local);
 }
 
-WORLD_TEST(a_tag_invalidates_all_that_have_it) {
+WORLD_TEST(tag_invalidates_its_entries) {
   belay__local_t local;
   init(world, &local, 10000);
   belay__stamp_t red = stamp_of(&local, "a", "red"), blue = stamp_of(&local, "b", "blue");
@@ -126,7 +126,7 @@ WORLD_TEST(a_tag_invalidates_all_that_have_it) {
   belay__local_free(&local);
 }
 
-WORLD_TEST(a_put_replaces_what_was_there) {
+WORLD_TEST(put_replaces_entry) {
   belay__local_t local;
   init(world, &local, 10000);
   put(world, &local, "a", 1);
@@ -144,7 +144,7 @@ WORLD_TEST(a_put_replaces_what_was_there) {
   belay__local_free(&local);
 }
 
-WORLD_TEST(who_holds_a_record_keeps_it) {
+WORLD_TEST(record_outlives_its_entry) {
   belay__local_t local;
   init(world, &local, 10000);
   put(world, &local, "a", 1);
@@ -168,7 +168,7 @@ static size_t size_of_one(world_t *world) {
   return bytes;
 }
 
-WORLD_TEST(its_own_buckets_count_too) {
+WORLD_TEST(buckets_count) {
   belay__local_t local;
   size_t one = size_of_one(world);
   init(world, &local, 16 * BUCKET + 16 * one); /* full, and the buckets are too */
@@ -192,7 +192,7 @@ WORLD_TEST(its_own_buckets_count_too) {
   belay__local_free(&local);
 }
 
-WORLD_TEST(what_is_too_large_is_not_put_in) {
+WORLD_TEST(large_record_not_stored) {
   belay__local_t local;
   size_t one = size_of_one(world);
   init(world, &local, 16 * BUCKET + 3 * one);

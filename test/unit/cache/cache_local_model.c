@@ -218,7 +218,7 @@ static size_t overhead_of_one(world_t *world) {
   return overhead;
 }
 
-WORLD_TEST(it_does_as_the_model_does) {
+WORLD_TEST(table_matches_model) {
   static const size_t sizes[] = {1000, 3000, 8000, 20000, 1000000};
   static run_t run;
   size_t overhead = overhead_of_one(world);
