@@ -305,7 +305,7 @@ static size_t two_tags(const char *key, size_t key_len, belay_bytes_t tags[BELAY
   return 2;
 }
 
-static void shelf_with_tags(cache_t *cache, bed_t *bed) {
+static void open_tagged(cache_t *cache, bed_t *bed) {
   belay_cache_options_t options = plain_options();
   options.tags = two_tags;
   cache_open(cache, bed, &options);
@@ -329,7 +329,7 @@ static int good_tags(cache_t *cache) {
 
 BED_TEST(tags) {
   cache_t cache = {0};
-  shelf_with_tags(&cache, bed);
+  open_tagged(&cache, bed);
   expect_put(&cache, "page", "value", true);
   assert_int_equal(good_tags(&cache), 3);
   assert_int_equal(server_keys(bed->server), 3);
@@ -348,7 +348,7 @@ BED_TEST(tags) {
 /* A longer ttl of a value extends the ttl of its tags. */
 BED_TEST(ttl_of_tags) {
   cache_t cache = {0};
-  shelf_with_tags(&cache, bed);
+  open_tagged(&cache, bed);
   change_t change = {0};
   assert_error(begin_put_bytes(&cache, &change, "page", belay_bytes("v", 1), YEAR_MS / 2), 0);
   assert_error(end_of_change(&change), 0);
@@ -364,7 +364,7 @@ BED_TEST(ttl_of_tags) {
 
 BED_TEST(foreign_tags) {
   cache_t cache = {0};
-  shelf_with_tags(&cache, bed);
+  open_tagged(&cache, bed);
   server_do(bed->server, "RPUSH", OTHER_TAG_KEY, "element", NULL);
   for (int which = 0; which < 2; which++)
     expect_status(&cache, which, BELAY_EWRONGTYPE, OTHER_TAG_KEY);

@@ -107,11 +107,11 @@ BED_TEST(waiting_takes_in_order) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 60000);
-    ask_all(bed, limiter, CROWD, 1);
-    bed_until(bed, crowd_told == CROWD);
-    for (unsigned i = 0; i < CROWD; i++) {
-      assert_int_equal(crowd_order[i], i);
-      const belay_limiter_result_t *result = &crowd[i].result;
+    start_takes(bed, limiter, TAKES_MAX, 1);
+    bed_until(bed, takes_ended == TAKES_MAX);
+    for (unsigned i = 0; i < TAKES_MAX; i++) {
+      assert_int_equal(takes_order[i], i);
+      const belay_limiter_result_t *result = &takes[i].result;
       if (i < 20) {
         assert_said(result, BELAY_ALLOWED, BELAY_SOURCE_LEASE);
       } else {
@@ -170,10 +170,10 @@ BED_TEST(token_lease_limits) {
   options.max_waiting = 2;
   options.max_leases = 2;
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
-  ask_all(bed, limiter, 6, 1);
-  bed_until(bed, crowd_told == 6);
+  start_takes(bed, limiter, 6, 1);
+  bed_until(bed, takes_ended == 6);
   for (int i = 0; i < 6; i++)
-    assert_said(&crowd[i].result, BELAY_ALLOWED, i < 2 ? BELAY_SOURCE_LEASE : BELAY_SOURCE_SERVER);
+    assert_said(&takes[i].result, BELAY_ALLOWED, i < 2 ? BELAY_SOURCE_LEASE : BELAY_SOURCE_SERVER);
   assert_said(take(bed, limiter, "second", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   assert_said(take(bed, limiter, "third", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   assert_int_equal(limiter_stats(limiter).leases, 2);
@@ -185,7 +185,7 @@ BED_TEST(token_lease_limits) {
 static belay_limiter_t *to_close;
 
 static void cancel_next(ask_t *ask) {
-  if (ask + 1 < crowd + CROWD && ask[1].begun > ask[1].ended)
+  if (ask + 1 < takes + TAKES_MAX && ask[1].begun > ask[1].ended)
     assert_error(belay_request_cancel(&ask[1].request), 0);
 }
 
@@ -199,33 +199,33 @@ static void close_it(ask_t *ask) {
 /* Canceled in callbacks; closed in one; and a client that is closed while some wait. */
 BED_TEST(canceled_takes_of_a_lease) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 2, 60000);
-  ask_all(bed, limiter, 10, 1);
+  start_takes(bed, limiter, 10, 1);
   for (int i = 0; i < 10; i++)
-    crowd[i].then = cancel_next;
-  assert_error(belay_request_cancel(&crowd[3].request), 0);
+    takes[i].then = cancel_next;
+  assert_error(belay_request_cancel(&takes[3].request), 0);
   for (int i = 0; i < 10; i++)
-    answer(&crowd[i], 0);
+    answer(&takes[i], 0);
   unsigned allowed = 0;
   for (int i = 0; i < 10; i++) {
-    assert_true(crowd[i].result.cause == 0 || crowd[i].result.cause == BELAY_ECANCELED);
-    allowed += crowd[i].result.verdict == BELAY_ALLOWED;
+    assert_true(takes[i].result.cause == 0 || takes[i].result.cause == BELAY_ECANCELED);
+    allowed += takes[i].result.verdict == BELAY_ALLOWED;
   }
-  assert_error(crowd[3].result.cause, BELAY_ECANCELED);
+  assert_error(takes[3].result.cause, BELAY_ECANCELED);
   assert_in_range(allowed, 2, 7);
   belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
   assert_in_range(tokens_left(bed, other), 20 - allowed - 2, 20 - allowed);
-  ask_all(bed, limiter, 10, 1);
-  crowd[1].then = close_it;
+  start_takes(bed, limiter, 10, 1);
+  takes[1].then = close_it;
   to_close = limiter;
   for (int i = 0; i < 10; i++)
-    answer(&crowd[i], 0);
-  assert_error(crowd[9].result.cause, BELAY_ECANCELED);
+    answer(&takes[i], 0);
+  assert_error(takes[9].result.cause, BELAY_ECANCELED);
   bed_settle(bed);
   limiter = leasing_limiter(bed, lease_policies[1], 1, 5, 60000);
-  ask_all(bed, limiter, 10, 1);
+  start_takes(bed, limiter, 10, 1);
   assert_error(begin_client_close(bed), 0);
   for (int i = 0; i < 10; i++)
-    assert_error(answer(&crowd[i], 0)->cause, BELAY_ECANCELED);
+    assert_error(answer(&takes[i], 0)->cause, BELAY_ECANCELED);
 }
 
 /* Its own time, not the fetch's. */

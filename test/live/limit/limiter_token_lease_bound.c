@@ -94,10 +94,10 @@ RELAY_TEST(lease_expired_on_arrival) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 20);
   assert_int_equal(tokens_left(bed, limiter), 20);
   relay_delay(bed->relay, 20);
-  ask_all(bed, limiter, 3, 1);
-  bed_until(bed, crowd_told == 3);
+  start_takes(bed, limiter, 3, 1);
+  bed_until(bed, takes_ended == 3);
   for (int i = 0; i < 3; i++)
-    assert_said(&crowd[i].result, BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    assert_said(&takes[i].result, BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   relay_delay(bed->relay, 0);
   bed_settle(bed);
   assert_int_equal(tokens_left(bed, limiter), 17);
@@ -207,9 +207,9 @@ BED_TEST(no_fetch_ahead_after_denial) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 60000);
     belay_limiter_result_t result;
-    ask_all(bed, limiter, 21, 1);
-    bed_until(bed, crowd_told == 21);
-    assert_int_equal(crowd[20].result.verdict, BELAY_DENIED);
+    start_takes(bed, limiter, 21, 1);
+    bed_until(bed, takes_ended == 21);
+    assert_int_equal(takes[20].result.verdict, BELAY_DENIED);
     uint64_t before = limiter_stats(limiter).asked;
     for (int i = 0; i < 10; i++) {
       assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
@@ -263,27 +263,27 @@ BED_TEST(new_policy_voids_leased_tokens) {
   assert_said(take(bed, limiter, "k", 1), BELAY_DENIED, BELAY_SOURCE_SERVER);
   /* While some wait. */
   assert_error(belay_limiter_reconfigure(limiter, lease_policies[1], 1), 0);
-  ask_all(bed, limiter, 8, 3);
+  start_takes(bed, limiter, 8, 3);
   small.count = 24; /* 5 are taken, and 8 by requests in flight */
   assert_error(belay_limiter_reconfigure(limiter, &small, 1), 0);
-  bed_until(bed, crowd_told == 8);
+  bed_until(bed, takes_ended == 8);
   unsigned allowed = 0;
   for (unsigned i = 0; i < 8; i++) {
-    assert_int_equal(crowd_order[i], i);
-    allowed += crowd[i].result.verdict == BELAY_ALLOWED;
-    assert_int_equal(crowd[i].result.verdict, allowed > i ? BELAY_ALLOWED : BELAY_DENIED);
+    assert_int_equal(takes_order[i], i);
+    allowed += takes[i].result.verdict == BELAY_ALLOWED;
+    assert_int_equal(takes[i].result.verdict, allowed > i ? BELAY_ALLOWED : BELAY_DENIED);
   }
   assert_in_range(allowed, 3, 6);
   assert_error(belay_limiter_reconfigure(limiter, lease_policies[1], 1), 0);
-  ask_all(bed, limiter, 3, 7);
+  start_takes(bed, limiter, 3, 7);
   small.count = 6;
   assert_error(belay_limiter_reconfigure(limiter, &small, 1), 0);
-  bed_until(bed, crowd_told == 3);
+  bed_until(bed, takes_ended == 3);
   for (unsigned i = 0; i < 3; i++)
-    assert_int_equal(crowd[i].result.verdict, BELAY_NEVER);
-  ask_all(bed, limiter, 3, 6);
+    assert_int_equal(takes[i].result.verdict, BELAY_NEVER);
+  start_takes(bed, limiter, 3, 6);
   assert_error(belay_limiter_reconfigure(limiter, &none, 1), 0);
-  bed_until(bed, crowd_told == 3);
+  bed_until(bed, takes_ended == 3);
   for (unsigned i = 0; i < 3; i++)
-    assert_said(&crowd[i].result, BELAY_ALLOWED, BELAY_SOURCE_POLICY);
+    assert_said(&takes[i].result, BELAY_ALLOWED, BELAY_SOURCE_POLICY);
 }
