@@ -1,10 +1,11 @@
--- Reads the configuration of a Bloom filter, or makes it if there is none.
--- KEYS[1]: the configuration. ARGV[1]: the first part of a new one. ARGV[2]: for how long it lives, in milliseconds; 0:
---   for ever.
+-- Reads the configuration of a Bloom filter, or creates it.
+-- KEYS[1]: the configuration. ARGV[1]: the first part of a new one. ARGV[2]: its lifetime in
+--   milliseconds; 0: no end.
 -- Reply: {the configuration, the time by the server's clock in milliseconds}.
--- Run twice: the second run finds what the first one has made.
+-- Run twice: the second run finds the configuration of the first one.
 --
--- Behind its first part a configuration has the time at which it ends, as 16 digits: all segments end with it.
+-- The first part is followed by the time at which the filter ends, in 16 digits. All segments end
+-- at that time.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local value = redis.call('GET', KEYS[1])

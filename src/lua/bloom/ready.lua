@@ -1,7 +1,7 @@
--- Marks the configuration of a Bloom filter as ready: all of its segments are there.
--- KEYS[1]: the configuration. ARGV[1]: what it begins with so far. ARGV[2]: what it begins with from now on, as many
---   bytes.
--- Reply: 1 it does; 0 it is another one, or gone.
+-- Marks the configuration of a Bloom filter as ready: all of its segments exist.
+-- KEYS[1]: the configuration. ARGV[1]: its present first part. ARGV[2]: its new first part, of the
+--   same length.
+-- Reply: 1 marked; 0 another configuration, or none.
 -- Run twice: the second run finds it marked.
 local value = redis.call('GET', KEYS[1])
 if not value then

@@ -1,19 +1,24 @@
--- Adds items to a rotating Bloom filter, or looks whether it has them.
--- KEYS[1]: its configuration. KEYS[2], KEYS[3], KEYS[4]: its layers of three windows, one after the other.
--- ARGV[1]: what the configuration begins with. ARGV[2]: the header of each layer, 8 bytes. ARGV[3]: '1' to add. ARGV[4]:
---   milliseconds of a window. ARGV[5]: the number of the window of KEYS[2]. ARGV[6] and so on: for each item
---   where its bits are, numbers with spaces between them.
--- Reply: {what, the window that it is, the time, the state, the answers}. what: 0; 1 it needs to be given the layers of this
---   window and the one before, and nothing was done; -1 the configuration is another one, or gone; -2 a layer is gone; -3 the
---   state is damaged. The answers are one character for each item: '1' added, and it was new; or found; else '0'.
--- Run twice: what the first run has added is not new to the second one.
+-- Adds items to a rotating Bloom filter, or looks items up.
+-- KEYS[1]: the configuration. KEYS[2], KEYS[3], KEYS[4]: the layers of three consecutive windows.
+-- ARGV[1]: the first bytes of the configuration. ARGV[2]: the header of each layer, 8 bytes.
+--   ARGV[3]: '1' to add. ARGV[4]: milliseconds of a window. ARGV[5]: the number of the window of
+--   KEYS[2]. ARGV[6] and so on: for each item the offsets of its bits, separated by spaces.
+-- Reply: {code, the number of the present window, the time, the state, the answers}. Codes:
+--   0   done
+--   1   KEYS do not include this window and the one before; nothing was done
+--   -1  another configuration, or none
+--   -2  a layer is missing
+--   -3  the state is damaged
+--   The answers are one character per item: '1' added and new, or found; otherwise '0'.
+-- Run twice: the items of the first run are not new to the second one.
 --
--- Windows are numbered by the server's clock, in milliseconds, from its beginning; they begin at multiples of their
--- length. Behind the first 96 bytes of the configuration is the state: 16 digits, the last window that something was
--- added in, and '1' if something was in the one before it; each of these has a layer. A clock that was set back into the window before
--- stays where it was; where it was set back further, what is of the future is none of ours, and is written over when it comes.
--- A layer ends two windows after its window has begun, and the configuration after the last one; with a second to spare, so that none is gone
--- before it is of no use.
+-- Windows are numbered by the server's clock, in milliseconds, and begin at multiples of their
+-- length. The configuration's first 96 bytes are followed by the state: in 16 digits the last
+-- window in which an item was added, and '1' if an item was added in the window before. Each of
+-- these has a layer. A clock that is set back by one window stays in the later window. If it is set
+-- back further, layers of the future are ignored, and overwritten when their time comes. A layer
+-- ends two windows after the start of its window, the configuration after the last layer, each one
+-- second later than needed.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local window = tonumber(ARGV[4])
@@ -30,12 +35,12 @@ local last, before = tonumber(string.sub(state, 1, 16)) or -2, string.sub(state,
 if last == this + 1 then
   this = last
 end
-local current = this - tonumber(ARGV[5]) + 2 -- of KEYS
+local current = this - tonumber(ARGV[5]) + 2
 if current < 3 or current > 4 then
   return {1, this, now, state, ''}
 end
 local has_current, has_previous = last == this, last == this - 1 or last == this and before
-local head = redis.call('GETRANGE', KEYS[current], 0, 7) -- a string, also where there is to be a layer
+local head = redis.call('GETRANGE', KEYS[current], 0, 7) -- must be a string or missing
 if has_current and head ~= ARGV[2] or
     has_previous and redis.call('GETRANGE', KEYS[current - 1], 0, 7) ~= ARGV[2] then
   return {-2, this, now, state, ''}

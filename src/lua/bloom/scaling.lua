@@ -1,18 +1,24 @@
--- Adds items to a scaling Bloom filter, or looks whether it has them.
--- KEYS[1]: its configuration. KEYS[2] and so on: its layers, as many as ARGV[4] names, older ones first.
--- ARGV[1]: what the configuration begins with. ARGV[2]: the header of each layer, 8 bytes. ARGV[3]: '1' to add. ARGV[4]: the
---   layers, 22 digits each: 2 hashes, 8 bits, 12 items that it is made for. ARGV[5]: how many layers there may be. ARGV[6]
---   and so on: for each item, for each layer, where its bits are, numbers with spaces between them.
--- Reply: {what, the state, the answers}. what: 0 that was all; 1 it needs to be given the layers that the state tells, and
---   the one after them; 2 there is no room for the next item, and never will be; -1 the configuration is another one, or
---   gone; -2 a layer is gone; -3 the state is damaged. The answers are one character for each item that was dealt with: '1'
---   added, and it was new; or found; else '0'. Unless what is 0 there are none for the rest, with which nothing was done.
--- Run twice: what the first run has added is not new to the second one.
+-- Adds items to a scaling Bloom filter, or looks items up.
+-- KEYS[1]: the configuration. KEYS[2] and so on: the layers that ARGV[4] names, oldest first.
+-- ARGV[1]: the first bytes of the configuration. ARGV[2]: the header of each layer, 8 bytes.
+--   ARGV[3]: '1' to add. ARGV[4]: the layers, 22 digits each: 2 hashes, 8 bits, 12 capacity.
+--   ARGV[5]: the maximum number of layers. ARGV[6] and so on: for each item and each layer the
+--   offsets of its bits, separated by spaces.
+-- Reply: {code, the state, the answers}. Codes:
+--   0   done
+--   1   the layers of the state, and the one after them, must be passed
+--   2   the filter is full and cannot grow
+--   -1  another configuration, or none
+--   -2  a layer is missing
+--   -3  the state is damaged
+--   The answers are one character per item: '1' added and new, or found; otherwise '0'. Unless the
+--   code is 0, the last items have no answer, and were not processed.
+-- Run twice: the items of the first run are not new to the second one.
 --
--- Behind the first 96 bytes of the configuration is the state: 16 digits, how many items the newest layer has; and then
--- the layers, as above. Without one there are no layers yet. All of them end with the configuration, at the time that the
--- last 16 of the 96 bytes tell. Where a layer of another filter is in the way, its configuration was lost, and is not to be
--- forgotten by that: a layer is gone.
+-- The configuration's first 96 bytes are followed by the state: in 16 digits the number of items in
+-- the newest layer, and then the layers as above. Without a state there are no layers. All layers
+-- end with the configuration, at the time in the last 16 of the 96 bytes. If a layer of another
+-- filter exists, its configuration was lost, and the layer counts as missing.
 local value = redis.call('GETRANGE', KEYS[1], 0, -1)
 if string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then
   return {-1, '', ''}
@@ -33,7 +39,7 @@ local count = tonumber(string.sub(state, 1, 16)) or 0
 local room = {}
 for i = 1, most do
   room[i] = tonumber(string.sub(given, 22 * i - 11, 22 * i))
-  local head = redis.call('GETRANGE', KEYS[i + 1], 0, 7) -- a string, also where there is to be a layer
+  local head = redis.call('GETRANGE', KEYS[i + 1], 0, 7) -- must be a string or missing
   if head ~= ARGV[2] and (i <= layers or head ~= '') then
     return {-2, state, ''}
   end
@@ -68,7 +74,7 @@ end
 
 local adds, answers, what, changed, made = ARGV[3] == '1', {}, 0, false, {}
 if adds and layers > 0 then
-  keep() -- it changes nothing; what may not be written shall be refused before anything is
+  keep() -- no effect, but refused before the first change if rights are missing
 end
 for at = 5, #ARGV - most, most do
   local old = false
@@ -108,7 +114,7 @@ end
 if changed then
   keep()
 end
-for i = 1, #made do -- nothing is written there after this: where the time has come it is deleted
+for i = 1, #made do -- last, because it deletes the key if the time is over
   redis.call('PEXPIREAT', made[i], string.format('%.0f', ends))
 end
 return {what, layers > 0 and string.format('%016.0f', count) .. string.sub(given, 1, 22 * layers) or '', table.concat(answers)}

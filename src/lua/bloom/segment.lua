@@ -1,12 +1,12 @@
--- Creates a segment of a Bloom filter, empty, unless it is there.
--- KEYS[1]: the segment. ARGV[1]: its header, 8 bytes. ARGV[2]: when it ends, in milliseconds by the server's clock; 0:
---   never. ARGV[3]: until when it may be created, so.
--- Reply: 1 created; 2 it was there; 0 there is something else; 3 it is too late.
+-- Creates an empty segment of a Bloom filter, unless it exists.
+-- KEYS[1]: the segment. ARGV[1]: its header, 8 bytes. ARGV[2]: its end, in milliseconds by the
+--   server's clock; 0: no end. ARGV[3]: the time until which it may be created.
+-- Reply: 1 created; 2 it exists; 0 another value exists; 3 it is too late.
 -- Run twice: the second run finds it.
 --
--- A string that begins with 8 zero bytes is what a BITFIELD left behind that came when there was no segment: it is
--- nothing. Who was away for long between reading a configuration that says "being created" and coming here must not
--- put an empty segment where one was, and was lost: it is too late then.
+-- A string that begins with 8 zero bytes counts as missing: a BITFIELD made it where a segment was
+-- missing. A client that read "in creation" long ago must not put an empty segment in the place of
+-- one that was lost meanwhile: then it is too late.
 local head = redis.call('GETRANGE', KEYS[1], 0, 7)
 if head == ARGV[1] then
   return 2

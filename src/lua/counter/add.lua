@@ -1,12 +1,13 @@
--- Adds to a counter, if the value before it is within bounds, and gives a new one its ttl.
--- KEYS[1]: the counter. ARGV[1]: what to add. ARGV[2], ARGV[3]: the least and the greatest value before it. ARGV[4]: the
---   ttl in milliseconds; 0: for ever. ARGV[5]: 1 if each add makes it live so long again; 0: only a new counter gets it.
---   ARGV[6]: 1 if a value out of bounds is an answer; 0: it is an overflow.
--- Reply: {applied, value}: 1, or 0 because the value is out of bounds; the value now, as digits.
+-- Adds to a counter if the value before is within bounds, and sets the ttl of a new one.
+-- KEYS[1]: the counter. ARGV[1]: the number to add. ARGV[2], ARGV[3]: the least and the greatest
+--   value before. ARGV[4]: the ttl in milliseconds; 0: no end. ARGV[5]: 1 if each add sets the ttl;
+--   0: only a new counter gets it. ARGV[6]: 1 if a value out of bounds is a result; 0: it is an
+--   overflow.
+-- Reply: {applied, value}: 1, or 0 if the value is out of bounds; the value now, as digits.
 -- Run twice: adds twice.
 --
--- All numbers are of 64 bits, and stay text: Lua's are doubles. They are compared by their digits, and added by INCRBY,
--- whose reply would come as a double: the value is read again.
+-- All numbers have 64 bits and stay text, because numbers in Lua are doubles. They are compared by
+-- their digits, and added by INCRBY; the value is then read again.
 --@include int64
 --@include int64_order
 
@@ -30,12 +31,12 @@ if not before then
   return {1, ARGV[1]}
 end
 if ARGV[5] == '1' then
-  redis.call('SET', KEYS[1], '', 'NX') -- it is there: this changes nothing, and is refused where there is no memory
+  redis.call('SET', KEYS[1], '', 'NX') -- no effect, because it exists; refused if memory is out
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end
 redis.call('INCRBY', KEYS[1], ARGV[1])
 local value_now = redis.call('GET', KEYS[1])
 if ARGV[5] == '1' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[4]) -- last: it deletes the key if the ttl is over
+  redis.call('PEXPIRE', KEYS[1], ARGV[4]) -- last, because it deletes the key if the ttl is over
 end
 return {1, value_now}

@@ -1,7 +1,9 @@
--- All fields of a hash, if they are not too many.
--- KEYS[1]: the hash. ARGV[1]: how many fields at most. ARGV[2]: how many bytes the reply may take where it is read: each
---   string so many as it has, at most 2,048 that are left unused beside it, and 192.
--- Reply: name, value, name, value; or a number alone: how many fields there are, which are too many, or too long.
+-- Reads all fields of a hash, if they are not too many.
+-- KEYS[1]: the hash. ARGV[1]: the maximum number of fields. ARGV[2]: the maximum number of bytes of
+--   the reply in the client's memory: for each string its length, up to 2,048 unused bytes, and
+--   192.
+-- Reply: name, value, name, value ...; or only the number of fields if they are too many or too
+--   long.
 -- Run twice: the same.
 local n = redis.call('HLEN', KEYS[1])
 if n > tonumber(ARGV[1]) then

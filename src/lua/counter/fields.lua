@@ -1,15 +1,16 @@
 -- Adds to fields of a hash: to all of them, or to none.
--- KEYS[1]: the hash. ARGV[1]: its ttl in milliseconds; 0: for ever. ARGV[2]: 1 if each add makes it live so long again;
---   0: only a new hash gets it. And of each field four: ARGV[3]: its name, no other one's. ARGV[4]: what to add. ARGV[5],
---   ARGV[6]: the least and the greatest value before it.
+-- KEYS[1]: the hash. ARGV[1]: its ttl in milliseconds; 0: no end. ARGV[2]: 1 if each add sets the
+--   ttl; 0: only a new hash gets it. Then four arguments per field: ARGV[3]: its name, different
+--   from the others. ARGV[4]: the number to add. ARGV[5], ARGV[6]: the least and the greatest value
+--   before.
 -- Reply: the value of each field now, as digits.
 -- Run twice: adds twice.
 --
--- All numbers are of 64 bits, and stay text: Lua's are doubles. They are compared by their digits, before anything is
--- written, and added by HINCRBY, whose reply would come as a double: the values are read again.
+-- All numbers have 64 bits and stay text, because numbers in Lua are doubles. They are compared by
+-- their digits before the first write, and added by HINCRBY; the values are then read again.
 --@include int64
 --@include int64_order
-local CHUNK = 1000 -- of what unpack() is given at a time
+local CHUNK = 1000 -- arguments of one unpack()
 
 local names = {}
 for i = 3, #ARGV, 4 do
@@ -39,14 +40,14 @@ for i = 1, #names do
 end
 local new = redis.call('EXISTS', KEYS[1]) == 0
 local lives = ARGV[1] ~= '0' and (new or ARGV[2] == '1')
-if lives then -- who may not do this, or has no memory for it, shall not have added anything
-  redis.call('SET', KEYS[1], '', new and 'XX' or 'NX') -- this changes nothing
+if lives then -- missing rights and memory are found before the first add
+  redis.call('SET', KEYS[1], '', new and 'XX' or 'NX') -- no effect
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 for i = 1, #names do
   redis.call('HINCRBY', KEYS[1], names[i], ARGV[4 * i])
 end
-if lives then -- last: it deletes the key if the ttl is over
+if lives then -- last, because it deletes the key if the ttl is over
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 return read()

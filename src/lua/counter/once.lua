@@ -1,22 +1,22 @@
--- Adds to a counter, unless the same operation has been here already.
--- KEYS[1]: the counter. KEYS[2]: the record of the operation, a string: what was added, a space,
---   the value after it. Or, if ARGV[5] is not 0, the records of the counter's operations, a hash.
---   In it: "i" and an id: the operation's number, the time until which it is known, what was added,
---   the value after it, with spaces between them; "s" and a number: the id of that operation;
---   first, next: the numbers of the oldest operation and of the next one; until: the latest of
---   those times. Times are this server's, in milliseconds.
--- ARGV[1]: what to add. ARGV[2]: for how long the operation is known, in milliseconds. ARGV[3]: the
---   counter's ttl in milliseconds; 0: for ever. ARGV[4]: 1 if each add makes it live so long again;
---   0: only a new counter gets it. ARGV[5]: how many operations the hash has at most; 0: KEYS[2] is
---   a string. ARGV[6]: the operation's id; '' for a string.
--- Reply: the value after the add, as digits, as it was the first time; -1: the operation added
---   something else; -2: what KEYS[2] holds was not written by belay; -3: the hash is full, and its
---   oldest operation must still be known. Of -1 to -3 nothing was changed.
+-- Adds to a counter, once per operation.
+-- KEYS[1]: the counter. KEYS[2]: the record of the operation, a string: the added number, a space,
+--   the value after it. Or, if ARGV[5] is not 0, the records of the counter's operations, a hash:
+--   "i" and an id: the operation's number, the time until which it is remembered, the added number,
+--   the value after it, separated by spaces; "s" and a number: the id of that operation; first,
+--   next: the numbers of the oldest and of the next operation; until: the latest of those times.
+--   Times are this server's, in milliseconds.
+-- ARGV[1]: the number to add. ARGV[2]: the lifetime of the record in milliseconds. ARGV[3]: the
+--   counter's ttl in milliseconds; 0: no end. ARGV[4]: 1 if each add sets the ttl; 0: only a new
+--   counter gets it. ARGV[5]: the maximum number of operations in the hash; 0: KEYS[2] is a string.
+--   ARGV[6]: the operation's id; '' for a string.
+-- Reply: the value after the first add, as digits; -1: the operation added another number; -2:
+--   KEYS[2] holds a foreign value; -3: the hash is full, and its oldest operation must still be
+--   remembered. With -1 to -3 nothing was changed.
 -- Run twice: adds once.
 --
--- Numbers of the counter stay text, and are added by INCRBY: Lua's are doubles. INCRBY may be
--- refused, so it comes before the record; what a user may not do, or there is no memory for, is
--- found out before it.
+-- The numbers of the counter stay text and are added by INCRBY, because numbers in Lua are doubles.
+-- INCRBY may be refused, so it comes before the record. Missing rights or memory are found before
+-- it.
 --@include int64
 --@include number
 local most, now, first, next, last, fresh = tonumber(ARGV[5])
@@ -25,15 +25,15 @@ local gone = {}
 local function text(n)
   return string.format('%.0f', n)
 end
--- Its number, until when it is known, what was added, the value; nil: there is none, or none of
--- belay's
+-- The number, the end, the added number and the value of a record; nil: there is none, or a foreign
+-- one
 local function record(id)
   local known = redis.call('HGET', KEYS[2], 'i' .. id)
   local n, till, delta, value = string.match(known or '', '^(%d+) (%d+) (%-?%d+) (%-?%d+)$')
   return number(n), number(till), delta, value, known
 end
 
--- The oldest operations that need not be known any more: a few at a time.
+-- Remove the oldest expired operations, a few at a time.
 local function age()
   while first < next and #gone < 32 do
     local slot = 's' .. text(first)
@@ -80,7 +80,7 @@ else
     return -3
   end
   last = math.max(last, now + ARGV[2])
-  -- These change nothing, but are refused where there is no memory, and where a user may not do them.
+  -- No effect, but refused if memory is out or rights are missing.
   redis.call('SET', KEYS[1], '', counter and 'NX' or 'XX')
   redis.call('PEXPIRE', KEYS[2], text(last - now))
   redis.call('HDEL', KEYS[2], '')
@@ -96,10 +96,10 @@ elseif not counter then
   said = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 else
   if most == 0 then
-    redis.call('SET', KEYS[1], '', 'NX') -- it is there: this changes nothing
+    redis.call('SET', KEYS[1], '', 'NX') -- no effect, because it exists
   end
   if most == 0 and ARGV[4] == '1' then
-    redis.call('PEXPIRE', KEYS[2], ARGV[3]) -- it is not there: nor does this
+    redis.call('PEXPIRE', KEYS[2], ARGV[3]) -- no effect, because it does not exist
   end
   said = redis.pcall('INCRBY', KEYS[1], ARGV[1])
 end
@@ -122,6 +122,6 @@ else
   local known = text(next) .. ' ' .. text(now + ARGV[2]) .. ' ' .. ARGV[1] .. ' ' .. value
   redis.call('HSET', KEYS[2], 'i' .. ARGV[6], known, 's' .. text(next), ARGV[6], 'first', text(first), 'next',
     text(next + 1), 'until', text(last))
-  redis.call('PEXPIRE', KEYS[2], text(last - now)) -- last: it deletes the key if the ttl is over
+  redis.call('PEXPIRE', KEYS[2], text(last - now)) -- last: it may delete the key
 end
 return value

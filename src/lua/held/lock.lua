@@ -1,11 +1,14 @@
--- Tells who holds a lock, or leads; of too many holds of one owner those that last longest.
--- KEYS[1]: the lock, its holder's token or owner. KEYS[2]: the counter, a hash: number, token, and of an election value:
---   what the leader calls itself. KEYS[3], of a lock: its owner's holds, a hash (see reentrant_acquire). KEYS[4], of a
---   lock: until when each ticket in the queue keeps its place, a zset of tickets by TIME in ms. ARGV[1]: how releases are
---   published: 'PUBLISH', 'SPUBLISH'. ARGV[2]: how many holders at most.
--- Reply: the last fencing number, or ''; places in the queue; connections that listen, or -1; 0; 0; its owner, of a lock
---   that has one, or value; how many hold it; and of each that does its token, for how many milliseconds (-1: for
---   ever), 1, 0. Numbers are bound, and of a token at most 257 bytes are told, because others may have written it.
+-- Reads the holders of a lock, or the leader of an election. Of many holds of one owner it returns
+-- those with the longest remaining time.
+-- KEYS[1]: the lock: its holder's token or owner. KEYS[2]: the counter, a hash: number, token, and
+--   for an election value: the leader's value. KEYS[3], of a lock: its owner's holds, a hash (see
+--   reentrant_acquire). KEYS[4], of a lock: the deadlines of the tickets in the queue, a zset of
+--   tickets by TIME in ms. ARGV[1]: the command that publishes releases: 'PUBLISH' or 'SPUBLISH'.
+--   ARGV[2]: the maximum number of holders.
+-- Reply: the last fencing number, or ''; length of the queue; listening connections, or -1; 0; 0;
+--   the owner or value; number of holders; and for each returned holder its token, its remaining
+--   milliseconds (-1: no end), 1, 0. Numbers are bounded, and at most 257 bytes of a token are
+--   returned, because other programs may have written it.
 -- Run twice: the same again. Nothing is written.
 local holder = redis.call('GETRANGE', KEYS[1], 0, 256)
 local left = redis.call('PTTL', KEYS[1])

@@ -1,9 +1,12 @@
--- Tells who holds a lock of readers and writers; of too many readers those who have it for longest.
--- KEYS[1] to KEYS[5]: the lock (see rwlock_read). KEYS[6]: the counter, a hash: number, token. ARGV[1]: how releases are
---   published: 'PUBLISH', 'SPUBLISH'. ARGV[2]: how many holders at most.
--- Reply: the last fencing number, or ''; places in the queues; connections that listen, or -1; 0; 0; ''; how many hold
---   it; and of each that does its token, for how many milliseconds (-1: for ever), 1, and 1 if it is the writer, else 0.
---   Numbers are bound, and of a token at most 257 bytes are told, because others may have written it.
+-- Reads the holders of a read/write lock. Of many readers it returns those with the longest
+-- remaining time.
+-- KEYS[1] to KEYS[5]: the lock (see rwlock_read). KEYS[6]: the counter, a hash: number, token.
+--   ARGV[1]: the command that publishes releases: 'PUBLISH' or 'SPUBLISH'. ARGV[2]: the maximum
+--   number of holders.
+-- Reply: the last fencing number, or ''; length of the queues; listening connections, or -1; 0; 0;
+--   ''; number of holders; and for each returned holder its token, its remaining milliseconds (-1:
+--   no end), 1, and 1 if it is the writer, else 0. Numbers are bounded, and at most 257 bytes of a
+--   token are returned, because other programs may have written it.
 -- Run twice: the same again. Nothing is written.
 local writer = redis.call('GETRANGE', KEYS[1], 0, 256)
 local left = redis.call('PTTL', KEYS[1])

@@ -1,14 +1,17 @@
--- Tells who has permits of a semaphore, and how it stands; of too many those who have them for longest.
--- KEYS[1]: who has permits, a zset of tokens by TIME in ms until when. KEYS[2]: the permits, a hash: how many each token
---   has; used, their sum; limit, if it was set. KEYS[3]: until when each ticket in the queue keeps its place, a zset of
---   tickets by TIME in ms. ARGV[1]: how releases are published: 'PUBLISH', 'SPUBLISH'. ARGV[2]: how many holders at most,
---   1 to 1000.
--- Reply: ''; places in the queue; connections that listen, or -1; the limit, 0: it was not set; permits that are out; '';
---   how many have some; and of each that does its token, for how many milliseconds, its permits (0: that is not known), 0.
---   What is no number is 0; numbers are bound, and of a token at most 257 bytes are told, because others may have written it.
+-- Reads the holders and the state of a semaphore. Of many holders it returns those with the longest
+-- remaining time.
+-- KEYS[1]: the holders, a zset of tokens by the TIME in ms of their end. KEYS[2]: the permits, a
+--   hash: the number of each token; used, their sum; limit, if it was set. KEYS[3]: the deadlines
+--   of the tickets in the queue, a zset of tickets by TIME in ms. ARGV[1]: the command that
+--   publishes releases: 'PUBLISH' or 'SPUBLISH'. ARGV[2]: the maximum number of holders, 1 to 1000.
+-- Reply: ''; length of the queue; listening connections, or -1; the limit, 0: not set; held
+--   permits; ''; number of holders; and for each returned holder its token, its remaining
+--   milliseconds, its permits (0: unknown), 0. Text that is no number counts as 0. Numbers are
+--   bounded, and at most 257 bytes of a token are returned, because other programs may have written
+--   it.
 -- Run twice: the same again. Nothing is written.
 local function bound(text, most)
-  return math.min(most, math.max(0, tonumber(text or '') or 0)) -- in this order, which makes 0 of what is not a number
+  return math.min(most, math.max(0, tonumber(text or '') or 0)) -- not a number becomes 0
 end
 
 local most = 2 ^ 32 - 1
@@ -23,7 +26,7 @@ local count_of = ARGV[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local listening = redis.pcall('PUBSUB', count_of, KEYS[1] .. '::wake')
 
 local used = count > 0 and bound(set[2], 2 ^ 53) or 0
-local out = count > 0 and redis.call('ZCARD', KEYS[1]) - count or 0 -- that have run out, and are counted still
+local out = count > 0 and redis.call('ZCARD', KEYS[1]) - count or 0 -- expired, still counted
 for at = 0, out - 1, 1000 do
   local tokens = redis.call('ZRANGE', KEYS[1], at, math.min(at + 999, out - 1))
   for _, has in ipairs(redis.call('HMGET', KEYS[2], unpack(tokens))) do

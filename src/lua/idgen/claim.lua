@@ -1,18 +1,18 @@
 -- Makes the holder of a worker's lock the owner of the worker.
--- KEYS[1]: the worker's record, a hash: owner; until, the last time for which ids may have been issued, in milliseconds
---   since 1970; epoch; server, the run of the server that wrote it. KEYS[2]: what all workers of
---   the name share, a hash: epoch. ARGV[1]: the new owner. ARGV[2]: the new owner's clock, in those
---   milliseconds. ARGV[3]: the longest time that until may be ahead of it. ARGV[4]: the epoch.
---   ARGV[5]: the run of this server, '' if it is not known. ARGV[6]: for how long the records are
---   kept, in milliseconds, from now or from until on, whichever is later.
+-- KEYS[1]: the worker's record, a hash: owner; until, the last time for which ids may have been
+--   issued, in milliseconds since 1970; epoch; server, the identity of the server that wrote it.
+--   KEYS[2]: a hash that all workers of the name share: epoch. ARGV[1]: the new owner. ARGV[2]: the
+--   new owner's clock, in milliseconds since 1970. ARGV[3]: the longest time that until may be
+--   ahead of it. ARGV[4]: the epoch. ARGV[5]: the identity of this server; '': unknown. ARGV[6]:
+--   the lifetime of the records in milliseconds, from now or from until, whichever is later.
 -- Reply: {floor, until}: ids may be issued above floor, up to until. -1: the worker's key holds no
---   such record; -2: the record has another epoch; -3: the other key holds no such hash; -4: it has
---   another epoch.
--- Run twice: all that the first run allowed counts as issued.
+--   record; -2: the record has another epoch; -3: the other key holds no epoch; -4: it has another
+--   epoch.
+-- Run twice: everything that the first run allowed counts as issued.
 --
--- A record that is missing may have been forgotten, and one of another server may be an old one:
--- the last owner of the worker may have issued ids up to that time ahead of its clock, which is
--- taken to be the new owner's.
+-- A missing record may have been lost, and the record of another server may be old: the last owner
+-- of the worker may have issued ids up to ARGV[3] ahead of its clock, which is assumed to agree
+-- with the new owner's clock.
 local known = redis.call('HMGET', KEYS[1], 'until', 'epoch', 'server', 'owner')
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
 local now, ahead = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -36,7 +36,7 @@ end
 local last = math.max(floor, now + ahead)
 local left = math.max(0, last - 1000 * tonumber(redis.call('TIME')[1]))
 local life = string.format('%.0f', left + tonumber(ARGV[6]))
-redis.call('PEXPIRE', KEYS[1], life) -- where that is not permitted, no record may be left for ever
+redis.call('PEXPIRE', KEYS[1], life) -- first, so that no record without a ttl is left
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', last), 'epoch', ARGV[4], 'server', ARGV[5])
 redis.call('PEXPIRE', KEYS[1], life)
 redis.call('HSET', KEYS[2], 'epoch', ARGV[4])

@@ -1,12 +1,11 @@
--- Lets the owner of a worker issue ids for longer; or records, when the owner has ended, up to when
--- it has.
--- KEYS[1]: the worker's record; KEYS[2]: what all workers of the name share (idgen/claim.lua).
---   ARGV[1]: the owner. ARGV[2]: until when, in milliseconds since 1970. ARGV[3]: '1' the owner has
---   ended; '0': until never gets less, since this may be executed behind a later one. ARGV[4]: the
---   run of this server, '' if it is not known. ARGV[5]: for how long the records are kept, in
---   milliseconds, from now or from until on, whichever is later.
--- Reply: 1; 0: the record is another owner's, gone, or none that belay wrote, or the workers of the
---   name have another epoch by now; nothing was changed.
+-- Lets the owner of a worker issue ids for longer, or records the end of its use.
+-- KEYS[1]: the worker's record; KEYS[2]: the hash that all workers of the name share
+--   (idgen/claim.lua). ARGV[1]: the owner. ARGV[2]: the new until, in milliseconds since 1970.
+--   ARGV[3]: '1' the owner has ended; '0': until never decreases, because this call may be executed
+--   after a later one. ARGV[4]: the identity of this server; '': unknown. ARGV[5]: the lifetime of
+--   the records in milliseconds, from now or from until, whichever is later.
+-- Reply: 1; 0: the record is another owner's, missing or foreign, or the workers of the name have
+--   another epoch now; nothing was changed.
 -- Run twice: the same again.
 local known = redis.call('HMGET', KEYS[1], 'owner', 'until', 'epoch')
 local epoch, last = redis.call('HGET', KEYS[2], 'epoch'), ARGV[2]
@@ -23,7 +22,7 @@ local left = math.max(0, tonumber(last) - 1000 * tonumber(redis.call('TIME')[1])
 local life = string.format('%.0f', left + tonumber(ARGV[5]))
 redis.call('PEXPIRE', KEYS[1], life)
 redis.call('HSET', KEYS[1], 'until', last, 'server', ARGV[4])
-redis.call('PEXPIRE', KEYS[1], life) -- again: it deletes the key if the time is over
+redis.call('PEXPIRE', KEYS[1], life) -- again, because it deletes the key if the time is over
 redis.call('HSET', KEYS[2], 'epoch', known[3])
 redis.call('PEXPIRE', KEYS[2], life)
 return 1

@@ -1,25 +1,23 @@
--- Takes a step of ids out.
--- KEYS[1]: a hash: next, the first id that no process has; server, the run of the server that wrote
---   next; clock, ARGV[6], ARGV[7] and ARGV[5] with spaces between them, if the ids follow the
+-- Takes a step of ids.
+-- KEYS[1]: a hash: next, the first id that no process has; server, the identity of the server that
+--   wrote next; clock, ARGV[6], ARGV[7] and ARGV[5] separated by spaces, if the ids follow the
 --   clock. It has no ttl.
--- ARGV[1]: the step. ARGV[2]: the step and a jump, by which next grows where ids may have been
---   forgotten: where another server wrote next, or next is less than ARGV[3], the end of the ids
---   that the caller has got ('0': none yet). ARGV[4]: the run of this server; '': it is not
---   compared. ARGV[5]: what next begins with. ARGV[6]: ids per second of the server's clock, 1 to
---   1,000,000; '0': the ids do not follow the clock. ARGV[7]: the skew in milliseconds.
+-- ARGV[1]: the step. ARGV[2]: the step plus a jump, by which next grows if ids may have been
+--   forgotten: another server wrote next, or next is less than ARGV[3], the end of the caller's ids
+--   ('0': none yet). ARGV[4]: the identity of this server; '': it is not compared. ARGV[5]: the
+--   first value of next. ARGV[6]: ids per second of the server's clock, 1 to 1,000,000; '0': the
+--   ids do not follow the clock. ARGV[7]: the skew in milliseconds.
 -- Reply: next after this, a string: the ids are the step before it. A number of milliseconds, 1 to
---   1000: the clock is not there yet, and no id was given. -1: what the key holds is no such hash;
---   -2: its clock is another one. If next would leave its range that is an error, and no id was
---   given.
--- Run twice: takes out twice.
+--   1000: the clock is not there yet, and no id was given. -1: the key holds another hash; -2: its
+--   clock is another one. If next would leave its range, that is an error, and no id was given.
+-- Run twice: takes two steps.
 --
--- With a clock: all ids given are less than the clock's id, skew milliseconds ago; and where ids
--- may have been forgotten, or nothing is stored, next continues at the clock's id now. So the
--- second ids are above the first ones, as long as the clock did not step back by more than the
--- skew.
+-- With a clock, all ids are less than the clock's id, skew milliseconds ago. If ids may have been
+-- forgotten, or nothing is stored, next continues at the clock's id now. So the second ids are
+-- above the first ones, if the clock did not step back by more than the skew.
 --
--- Numbers up to 2^63 do not fit into Lua's: HINCRBY adds, and they are compared as text. If this is
--- stopped half way, ids are skipped.
+-- Numbers up to 2^63 do not fit into doubles: HINCRBY adds, and they are compared as text. If the
+-- script is stopped halfway, ids are skipped.
 local function less(a, b)
   return #a < #b or (#a == #b and a < b)
 end

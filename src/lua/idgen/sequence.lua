@@ -1,12 +1,12 @@
--- Takes the next ids of a kind out.
--- KEYS[1]: a hash, a field for each kind: the last id that was given. It has no ttl.
--- ARGV[1]: the kind. ARGV[2]: how many. ARGV[3]: the last of them, if they are the first of all; '': that would leave its
---   range.
--- Reply: the last of them, a string. -1: the field holds no whole number of 64 bits. If the last
---   one would leave its range that is an error. In both cases nothing is changed.
--- Run twice: takes out twice.
+-- Takes the next ids of a sequence.
+-- KEYS[1]: a hash with a field per sequence: the last id that was given. It has no ttl.
+-- ARGV[1]: the sequence. ARGV[2]: the number of ids. ARGV[3]: the last of them if no id was given
+--   before; '': out of range.
+-- Reply: the last of them, a string. -1: the field holds no integer of 64 bits. If the last one
+--   would leave its range, that is an error. In both cases nothing is changed.
+-- Run twice: takes ids twice.
 --
--- Numbers up to 2^63 do not fit into Lua's: HINCRBY adds, and they are compared as text.
+-- Numbers up to 2^63 do not fit into doubles: HINCRBY adds, and they are compared as text.
 local last = redis.call('HGET', KEYS[1], ARGV[1])
 if last then
   local minus, digits = string.match(last, '^(%-?)([1-9]%d*)$')
