@@ -61,8 +61,6 @@ typedef struct query {
 enum { COUNTED = BELAY_ACTIVE_SPANS_MAX, SENT, VALUES };
 _Static_assert(VALUES <= BELAY__REQUEST_VALUES, "the counts fit into a request");
 
-/* ---- replies ---- */
-
 static int read_number(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
   belay_active_t *active = operation->context;
@@ -84,8 +82,6 @@ static void notify_counts(belay_request_t *request, void (*cb)(void),
   ((belay_active_count_cb)cb)(request, answer->status, good ? answer->values : NULL,
                               good ? (size_t)answer->values[COUNTED] : 0);
 }
-
-/* ---- calls ---- */
 
 /* Return the number of the period of a time; 0 is the period that 1970-01-01 begins with. */
 static int64_t period_of(const belay_active_t *active, int64_t time_ms) {
@@ -176,8 +172,6 @@ static const belay__request_ops_t status_ops = {
     .read = read_number, .next = next, .notify = belay__request_notify_status, .idempotent = true};
 static const belay__request_ops_t count_ops = {
     .read = read_number, .next = next, .notify = notify_counts, .idempotent = true};
-
-/* ---- operations ---- */
 
 static void copy_query(void *room, const query_t *query) {
   query_t *copy = room;

@@ -173,8 +173,6 @@ static void notify_many(belay_request_t *request, void (*cb)(void), const belay_
                             good ? answer->room_len / sizeof(belay_dedup_verdict_t) : 0);
 }
 
-/* ---- mark ---- */
-
 static int read_mark(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   static const int verdicts[][3] = {
@@ -303,8 +301,6 @@ int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, belay_
                request, BELAY__CB(cb));
 }
 
-/* ---- seen ---- */
-
 static int read_seen(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   static const int verdicts[] = {BELAY_DEDUP_NEW, BELAY_DEDUP_SEEN, -1};
@@ -349,8 +345,6 @@ int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, belay_
                                    .make = make_seen};
   return start((batch_t){&seen_many, dedup, key, items, .n = n}, request, BELAY__CB(cb));
 }
-
-/* ---- forget ---- */
 
 static int read_forgotten(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {

@@ -82,8 +82,6 @@ static belay__call_t *make_call(const belay_idempotency_t *records, belay_bytes_
   return call;
 }
 
-/* ---- claims ---- */
-
 /* The claim of a begin. */
 typedef struct claim {
   belay_idempotency_t *records;
@@ -125,8 +123,6 @@ static void claim_end(claim_t *claim, bool undo) {
 static claim_t *claim_of(int64_t value) {
   return (claim_t *)(void *)(intptr_t)value; // NOLINT(performance-no-int-to-ptr)
 }
-
-/* ---- replies ---- */
 
 /* The values of a request. The first six are the reply. */
 enum {

@@ -69,8 +69,11 @@ typedef struct run {
   uint32_t from, len;
 } run_t;
 
+typedef enum kind { SET, CLEAR, IS } kind_t;
+
 /* The room of a request on ids, followed by the runs and the results. */
 typedef struct work {
+  kind_t kind;
   uint32_t n, runs_len;
   run_t *runs;
   bool *online;
@@ -98,7 +101,7 @@ static void find_runs(work_t *work) {
   }
 }
 
-static bool make_work(belay__operation_t *operation, const uint32_t *ids, uint32_t n) {
+static bool make_work(belay__operation_t *operation, kind_t kind, const uint32_t *ids, uint32_t n) {
   uint32_t runs = SEGMENTS_MAX + n / RUN_MAX;
   if (runs > n)
     runs = n;
@@ -106,6 +109,7 @@ static bool make_work(belay__operation_t *operation, const uint32_t *ids, uint32
                                                     runs * sizeof(run_t) + n * sizeof(bool));
   if (work == NULL)
     return false;
+  work->kind = kind;
   work->n = n;
   work->runs = (run_t *)(void *)(work->items + n);
   work->online = (bool *)(void *)(work->runs + runs);
@@ -115,8 +119,6 @@ static bool make_work(belay__operation_t *operation, const uint32_t *ids, uint32
   find_runs(work);
   return true;
 }
-
-/* ---- keys ---- */
 
 static uint32_t segments_of(const belay_presence_t *presence) {
   return presence->options.max_id / SEGMENT + 1;
@@ -153,8 +155,6 @@ static void put_keys(const belay_presence_t *presence, belay__call_t *call, int6
   for (int64_t i = live - n; i < live; i++)
     put_key(presence, call, slice, i, segment);
 }
-
-/* ---- calls on ids ---- */
 
 static void put_bits(belay__call_t *call, const work_t *work, const run_t *run, const char *before,
                      const char *after) {
@@ -209,21 +209,23 @@ static belay__call_t *make_is(const belay_presence_t *presence, int64_t slice, u
   return belay__call_stale(call);
 }
 
-typedef enum kind { SET, CLEAR, IS } kind_t;
-
-static belay__call_t *make_call(belay__operation_t *operation, size_t i, const void *arg) {
-  const belay_presence_t *presence = operation->context;
-  const work_t *work = operation->room;
-  kind_t kind = *(const kind_t *)arg;
-  int64_t slice = operation->values[SLICE];
-  uint32_t live = live_slices(presence);
-  if (kind == IS)
-    return make_is(presence, slice, (uint32_t)i % live, work, &work->runs[i / live]);
-  return kind == SET ? make_set(presence, slice, work, &work->runs[i])
-                     : make_clear(presence, slice, work, &work->runs[i]);
+/* Return the number of calls for each run. */
+static uint32_t calls_of(const belay_presence_t *presence, const work_t *work) {
+  return work->kind == IS ? live_slices(presence) : 1;
 }
 
-/* ---- steps ---- */
+static belay__call_t *make_call(belay__operation_t *operation, size_t i, const void *arg) {
+  (void)arg;
+  const belay_presence_t *presence = operation->context;
+  const work_t *work = operation->room;
+  int64_t slice = operation->values[SLICE];
+  uint32_t each = calls_of(presence, work);
+  const run_t *run = &work->runs[i / each];
+  if (work->kind == IS)
+    return make_is(presence, slice, (uint32_t)i % each, work, run);
+  return work->kind == SET ? make_set(presence, slice, work, run)
+                           : make_clear(presence, slice, work, run);
+}
 
 /* Compute the present slice at the first step. */
 static void find_slice(belay__operation_t *operation) {
@@ -233,26 +235,14 @@ static void find_slice(belay__operation_t *operation) {
         belay__servertime_ms(&presence->time, &presence->handle) / presence->slice_ms;
 }
 
-static int send_ids(belay__operation_t *operation, kind_t kind) {
+static int next_ids(belay__operation_t *operation) {
   const work_t *work = operation->room;
   find_slice(operation);
   if (operation->values[NEXT]++ != 0)
     return 0;
-  size_t n = (size_t)work->runs_len * (kind == IS ? live_slices(operation->context) : 1);
-  int error = belay__request_send_each(operation, n, make_call, &kind);
+  size_t n = (size_t)work->runs_len * calls_of(operation->context, work);
+  int error = belay__request_send_each(operation, n, make_call, NULL);
   return error != 0 ? error : BELAY__REQUEST_PARK;
-}
-
-static int next_set(belay__operation_t *operation) {
-  return send_ids(operation, SET);
-}
-
-static int next_clear(belay__operation_t *operation) {
-  return send_ids(operation, CLEAR);
-}
-
-static int next_is(belay__operation_t *operation) {
-  return send_ids(operation, IS);
 }
 
 static belay__call_t *make_count(belay__operation_t *operation, size_t i, const void *arg) {
@@ -304,8 +294,6 @@ static int next_reset(belay__operation_t *operation) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-/* ---- replies ---- */
-
 /* Read one bit for each id of a run. */
 static int read_bits(const belay__reply_t *reply, work_t *work, const run_t *run) {
   int64_t bit;
@@ -320,8 +308,8 @@ static int read_bits(const belay__reply_t *reply, work_t *work, const run_t *run
   return 0;
 }
 
-static int read_changed(belay__operation_t *operation, const belay__call_t *call,
-                        const belay__reply_t *reply) {
+static int read_ids(belay__operation_t *operation, const belay__call_t *call,
+                    const belay__reply_t *reply) {
   belay_presence_t *presence = operation->context;
   work_t *work = operation->room;
   int status;
@@ -329,18 +317,8 @@ static int read_changed(belay__operation_t *operation, const belay__call_t *call
   if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
     return status;
   if (call->script == NULL)
-    return read_bits(reply, work, &work->runs[operation->index]);
+    return read_bits(reply, work, &work->runs[operation->index / calls_of(presence, work)]);
   return belay__reply_integer(reply, 1, 1, &one) ? 0 : BELAY_EPROTO;
-}
-
-static int read_is(belay__operation_t *operation, const belay__call_t *call,
-                   const belay__reply_t *reply) {
-  belay_presence_t *presence = operation->context;
-  work_t *work = operation->room;
-  int status;
-  if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
-    return status;
-  return read_bits(reply, work, &work->runs[operation->index / live_slices(presence)]);
 }
 
 static int read_count(belay__operation_t *operation, const belay__call_t *call,
@@ -377,16 +355,10 @@ static void notify_is(belay_request_t *request, void (*cb)(void), const belay__a
                              good ? work->n : 0);
 }
 
-static const belay__request_ops_t set_ops = {.read = read_changed,
-                                             .next = next_set,
-                                             .notify = belay__request_notify_status,
-                                             .idempotent = true};
-static const belay__request_ops_t clear_ops = {.read = read_changed,
-                                               .next = next_clear,
-                                               .notify = belay__request_notify_status,
-                                               .idempotent = true};
+static const belay__request_ops_t change_ops = {
+    .read = read_ids, .next = next_ids, .notify = belay__request_notify_status, .idempotent = true};
 static const belay__request_ops_t is_ops = {
-    .read = read_is, .next = next_is, .notify = notify_is, .idempotent = true};
+    .read = read_ids, .next = next_ids, .notify = notify_is, .idempotent = true};
 static const belay__request_ops_t count_ops = {.read = read_count,
                                                .next = next_count,
                                                .notify = belay__request_notify_count,
@@ -396,8 +368,6 @@ static const belay__request_ops_t reset_ops = {.read = read_reset,
                                                .notify = belay__request_notify_status,
                                                .idempotent = true};
 
-/* ---- operations ---- */
-
 static int check_ids(const belay_presence_t *presence, const uint32_t *ids, size_t n) {
   belay_t *belay = presence->handle.client->belay;
   int error = belay__check_count(belay, "id", ids, n, BELAY_PRESENCE_IDS_MAX);
@@ -406,27 +376,40 @@ static int check_ids(const belay_presence_t *presence, const uint32_t *ids, size
   return error;
 }
 
-/* with_ids: false: the operation has no ids. */
-static int start(belay_presence_t *presence, belay_request_t *request,
-                 const belay__request_ops_t *ops, bool with_ids, const uint32_t *ids, size_t n,
-                 void (*cb)(void)) {
-  belay__operation_t *operation;
-  int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
-  if (error == 0 && with_ids)
-    error = check_ids(presence, ids, n);
-  if (error == 0)
-    error = belay__handle_begin(&presence->handle, request, ops, cb, &operation);
-  if (error != 0)
-    return error;
-  if (with_ids && !make_work(operation, ids, (uint32_t)n))
-    return belay__request_begun(operation, BELAY_ENOMEM);
+static int start(belay_presence_t *presence, belay__operation_t *operation) {
   return belay__servertime_begin(&presence->time, &presence->handle, operation,
                                  presence->options.window_ms != 0);
 }
 
+static int start_ids(belay_presence_t *presence, belay_request_t *request, kind_t kind,
+                     const uint32_t *ids, size_t n, void (*cb)(void)) {
+  belay__operation_t *operation;
+  int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
+  if (error == 0)
+    error = check_ids(presence, ids, n);
+  if (error == 0)
+    error = belay__handle_begin(&presence->handle, request, kind == IS ? &is_ops : &change_ops, cb,
+                                &operation);
+  if (error != 0)
+    return error;
+  if (!make_work(operation, kind, ids, (uint32_t)n))
+    return belay__request_begun(operation, BELAY_ENOMEM);
+  return start(presence, operation);
+}
+
+/* Start an operation without ids. */
+static int start_all(belay_presence_t *presence, belay_request_t *request,
+                     const belay__request_ops_t *ops, void (*cb)(void)) {
+  belay__operation_t *operation;
+  int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
+  if (error == 0)
+    error = belay__handle_begin(&presence->handle, request, ops, cb, &operation);
+  return error != 0 ? error : start(presence, operation);
+}
+
 int belay_presence_set_many(belay_presence_t *presence, belay_request_t *request,
                             const uint32_t *ids, size_t n, belay_presence_cb cb) {
-  return start(presence, request, &set_ops, true, ids, n, BELAY__CB(cb));
+  return start_ids(presence, request, SET, ids, n, BELAY__CB(cb));
 }
 
 int belay_presence_set(belay_presence_t *presence, belay_request_t *request, uint32_t id,
@@ -436,7 +419,7 @@ int belay_presence_set(belay_presence_t *presence, belay_request_t *request, uin
 
 int belay_presence_clear_many(belay_presence_t *presence, belay_request_t *request,
                               const uint32_t *ids, size_t n, belay_presence_cb cb) {
-  return start(presence, request, &clear_ops, true, ids, n, BELAY__CB(cb));
+  return start_ids(presence, request, CLEAR, ids, n, BELAY__CB(cb));
 }
 
 int belay_presence_clear(belay_presence_t *presence, belay_request_t *request, uint32_t id,
@@ -446,7 +429,7 @@ int belay_presence_clear(belay_presence_t *presence, belay_request_t *request, u
 
 int belay_presence_is_many(belay_presence_t *presence, belay_request_t *request,
                            const uint32_t *ids, size_t n, belay_presence_is_cb cb) {
-  return start(presence, request, &is_ops, true, ids, n, BELAY__CB(cb));
+  return start_ids(presence, request, IS, ids, n, BELAY__CB(cb));
 }
 
 int belay_presence_is(belay_presence_t *presence, belay_request_t *request, uint32_t id,
@@ -456,10 +439,10 @@ int belay_presence_is(belay_presence_t *presence, belay_request_t *request, uint
 
 int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
                          belay_presence_count_cb cb) {
-  return start(presence, request, &count_ops, false, NULL, 0, BELAY__CB(cb));
+  return start_all(presence, request, &count_ops, BELAY__CB(cb));
 }
 
 int belay_presence_reset(belay_presence_t *presence, belay_request_t *request,
                          belay_presence_cb cb) {
-  return start(presence, request, &reset_ops, false, NULL, 0, BELAY__CB(cb));
+  return start_all(presence, request, &reset_ops, BELAY__CB(cb));
 }
