@@ -27,7 +27,7 @@ static void assert_refuses(const char *text) {
     assert_false(count(text, cut, &n));
 }
 
-TEST(counts) {
+TEST(replies_are_counted) {
   assert_counts("", 0);
   assert_counts("+OK\r\n:1\r\n:-1\r\n", 3);
   assert_counts("$-1\r\n*-1\r\n*0\r\n$0\r\n\r\n", 4);
@@ -37,7 +37,7 @@ TEST(counts) {
 }
 
 /* A string's last byte is what makes it an answer, and it is one then. */
-TEST(not_before_its_end) {
+TEST(partial_reply_is_not_counted) {
   const char text[] = "*2\r\n:1\r\n$3\r\nabc\r\n";
   answers_t answers = {0};
   assert_true(answers_count(&answers, text, sizeof text - 2));
@@ -46,7 +46,7 @@ TEST(not_before_its_end) {
   assert_int_equal(answers.n, 1);
 }
 
-TEST(refuses) {
+TEST(invalid_reply_is_refused) {
   assert_refuses("+OK\r\n-ERR no\r\n");
   assert_refuses("*2\r\n:1\r\n-ERR one of them\r\n");
   assert_refuses("*2\r\n*2\r\n:1\r\n-WRONGTYPE\r\n:3\r\n:4\r\n");

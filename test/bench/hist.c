@@ -31,13 +31,13 @@ static void assert_near(uint64_t value, uint64_t expected) {
   assert_true(apart <= ERROR * (double)expected);
 }
 
-TEST(nothing) {
+TEST(empty_histogram) {
   empty();
   assert_int_equal(hist_at(&hist, 0.5), 0);
   assert_int_equal(hist_at(&hist, 1), 0);
 }
 
-TEST(each_size) {
+TEST(value_of_each_size) {
   empty();
   for (unsigned bit = 0; bit < 42; bit++)
     for (unsigned part = 0; part < 4; part++) {
@@ -50,7 +50,7 @@ TEST(each_size) {
     }
 }
 
-TEST(shares) {
+TEST(percentiles) {
   empty();
   static const double all[] = {0.001, 0.01, 0.1, 0.25, 0.5, 0.9, 0.99, 0.999};
   uint64_t seed = 1;
@@ -67,7 +67,7 @@ TEST(shares) {
   assert_near(hist_at(&hist, 1), values[VALUES - 1]);
 }
 
-TEST(too_long) {
+TEST(value_beyond_last_bucket) {
   empty();
   hist_add(&hist, 5);
   hist_add(&hist, UINT64_MAX);

@@ -11,7 +11,7 @@ TEST(medians) {
   assert_true(samples_median(four, 4) == 3);
 }
 
-TEST(places) {
+TEST(percentiles) {
   double four[] = {8, 1, 4, 2};
   uint32_t whole[] = {8, 1, 4, 2};
   assert_true(samples_at(four, 4, 0) == 1 && samples_at(four, 4, 1) == 8);

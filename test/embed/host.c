@@ -207,28 +207,28 @@ static void check_order(order_t order) {
   server_stop(server);
 }
 
-TEST(two_hosts_that_close_belay_first) {
+TEST(two_hosts_close_belay_first) {
   check_order(BELAY_FIRST);
 }
 
-TEST(two_hosts_that_close_all_handles_first) {
+TEST(two_hosts_close_all_handles_first) {
   check_order(WALK_FIRST);
 }
 
-TEST(two_hosts_that_close_all_handles_and_end_their_loop_first) {
+TEST(two_hosts_close_handles_and_end_loop_first) {
   check_order(WALK_AND_RUN);
 }
 
-TEST(two_hosts_that_close_all_handles_right_after_belay) {
+TEST(two_hosts_close_all_handles_after_belay) {
   check_order(WALK_IN_BETWEEN);
 }
 
-TEST(two_hosts_that_close_all_handles_while_belay_closes) {
+TEST(two_hosts_close_all_handles_during_belay_close) {
   check_order(WALK_MEANWHILE);
 }
 
 /* The earliest that a host can change its mind. */
-TEST(a_host_that_closes_all_handles_before_the_loop_ever_ran) {
+TEST(host_closes_all_handles_before_loop_runs) {
   for (order_t order = WALK_FIRST; order <= WALK_IN_BETWEEN; order++) {
     host_t *host = calloc(1, sizeof *host);
     host->url = "redis://localhost:1";
@@ -282,7 +282,7 @@ static void descriptors_of_a_child(char *out, size_t size) {
   assert_int_equal(process_wait(&child), 0);
 }
 
-TEST(a_child_process_inherits_nothing) {
+TEST(child_process_inherits_no_descriptors) {
   static char before[8192], during[8192];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   descriptors_of_a_child(before, sizeof before);
@@ -303,7 +303,7 @@ TEST(a_child_process_inherits_nothing) {
 }
 
 /* Also while it connects. */
-TEST(a_child_process_inherits_nothing_of_a_connection_that_is_being_made) {
+TEST(child_process_during_connect_inherits_no_descriptors) {
   static char before[8192], during[8192];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   descriptors_of_a_child(before, sizeof before);
@@ -381,7 +381,7 @@ static report_t knock_everywhere(const void *arg) {
   return (report_t){.failure = 0};
 }
 
-BED_TEST(after_a_fork_the_child_is_refused) {
+BED_TEST(forked_child_is_refused) {
   contender_t *idle = contender_new(bed, "idle", NULL), *held = contender_new(bed, "held", NULL);
   assert_error(try_lock(held), 0);
   assert_int_equal(in_a_fork(knock_everywhere, held).failure, 0);
@@ -426,7 +426,7 @@ static report_t start_over(const void *url) {
 }
 
 /* No token of the child's is one of the parent's, whatever random bytes lay ready. */
-TEST(after_a_fork_the_child_may_start_over) {
+TEST(forked_child_opens_belay_again) {
   bed_t *bed = bed_open(NULL);
   contender_t *c = contender_new(bed, "parent", NULL);
   char token[128] = "";
