@@ -32,7 +32,7 @@ static int hand_on(contender_t *first, contender_t *second, bool hears) {
   if (second->ended == second->begun)
     return second->status;
   if (hears)
-    grants_await_ear(first->bed, key_of(first));
+    grants_await_subscriber(first->bed, key_of(first));
   MUST(release(first));
   MUST(outcome(second));
   return release(second);
@@ -204,7 +204,7 @@ static int play(bed_t *bed, kind_id_t kind, player_t *first, player_t *second) {
     bed_settle(bed);
     if (second->came == second->begun)
       return second->status;
-    grants_await_ear(bed, kinds[kind].holders[0]);
+    grants_await_subscriber(bed, kinds[kind].holders[0]);
     MUST(go(first));
     player_until(second, second->came == second->begun);
     MUST(second->status);
@@ -361,7 +361,7 @@ static int use_latch(bed_t *bed, player_t *waits) {
   bed_settle(bed);
   if (waits->came == waits->begun)
     return waits->status;
-  grants_await_ear(bed, kinds[LATCH].holders[0]);
+  grants_await_subscriber(bed, kinds[LATCH].holders[0]);
   for (unsigned i = 0; i < MEETING; i++) {
     player_begin_count(waits, i == 0 ? "a" : "b");
     player_until(waits, waits->changed == waits->changing);

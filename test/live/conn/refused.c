@@ -175,7 +175,7 @@ typedef struct row {
   const char *name;
   void (*begin)(server_t *server), (*end)(server_t *server);
   const char *says;
-  house_told_t told;
+  house_statuses_t told;
   bool cluster;
 } row_t;
 
@@ -223,10 +223,10 @@ static server_t *start_server(bool cluster) {
 }
 
 /* A replica is no primary for a client that asked a Sentinel for one. */
-static const house_told_t *told(const row_t *row) {
-  static const house_told_t by_role = {BELAY_EREADONLY,   BELAY_EREADONLY, BELAY_EREADONLY,
-                                       BELAY_EREADONLY,   BELAY_EREADONLY, true,
-                                       BELAY_ECLUSTERDOWN};
+static const house_statuses_t *told(const row_t *row) {
+  static const house_statuses_t by_role = {BELAY_EREADONLY,   BELAY_EREADONLY, BELAY_EREADONLY,
+                                           BELAY_EREADONLY,   BELAY_EREADONLY, true,
+                                           BELAY_ECLUSTERDOWN};
   bool lost = row->begin == follow_and_say_nothing_old;
   return lost && deployment() == DEPLOYMENT_SENTINEL ? &by_role : &row->told;
 }

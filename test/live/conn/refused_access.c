@@ -10,8 +10,8 @@
 #define ALL(error)                                                                                 \
   { error, error, error, error, error, false, 0 }
 
-static const house_told_t nothing = ALL(0);
-static const house_told_t locked_out = ALL(BELAY_EAUTH);
+static const house_statuses_t nothing = ALL(0);
+static const house_statuses_t locked_out = ALL(BELAY_EAUTH);
 
 static void drop_clients(server_t *server) {
   server_do(server, "CLIENT", "KILL", "TYPE", "normal", NULL);
@@ -67,7 +67,7 @@ ALICE_TEST(user_deleted) {
 
 /* A user who may not touch the keys. */
 ALICE_TEST(keys_not_permitted) {
-  static const house_told_t forbidden = ALL(BELAY_EPERM);
+  static const house_statuses_t forbidden = ALL(BELAY_EPERM);
   server_do(house->server, "ACL", "SETUSER", "alice", "resetkeys", "~other:*", NULL);
   house_expect(house, "other keys", &forbidden, "NOPERM ");
   server_do(house->server, "ACL", "SETUSER", "alice", "~*", NULL);

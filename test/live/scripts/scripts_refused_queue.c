@@ -5,7 +5,7 @@
 
 #include "scripts.gen.h"
 #include "support/fixtures/bed.h"
-#include "support/models/tell.h"
+#include "support/models/listener.h"
 
 #define TTL "100000"
 #define PLACE "200000"

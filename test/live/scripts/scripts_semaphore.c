@@ -4,7 +4,7 @@
 #include "scripts.gen.h"
 #include "support/base/random.h"
 #include "support/fixtures/bed.h"
-#include "support/models/tell.h"
+#include "support/models/listener.h"
 
 enum { ACTORS = 7, LIMIT = 5, STEPS = 2000 };
 #define TTL "100000" /* longer than a test takes; the test expires keys itself */

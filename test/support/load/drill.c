@@ -19,7 +19,7 @@ bool drill_is_strict(void) {
 void drill_go_on(load_t *load, int64_t ms) {
   int64_t began = clock_now();
   while (clock_since_ms(began) < ms)
-    load_hear(load, 5);
+    load_read(load, 5);
 }
 
 uint64_t drill_rest(load_t *load) {

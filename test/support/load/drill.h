@@ -21,7 +21,7 @@ bool drill_is_strict(void);
   do {                                                                                             \
     int64_t began_ = clock_now();                                                                  \
     while (!(condition)) {                                                                         \
-      load_hear((load), 5);                                                                        \
+      load_read((load), 5);                                                                        \
       if (clock_since_ms(began_) > DRILL_PATIENCE_MS * slow())                                     \
         fail_msg("waited in vain for: %s", #condition);                                            \
     }                                                                                              \

@@ -25,7 +25,7 @@ belay_client_t *grants_node(bed_t *bed, unsigned i) {
   return bed_connect(bed, grants_url(nodes[i]), &options);
 }
 
-void grants_await_ear(bed_t *bed, const char *key) {
+void grants_await_subscriber(bed_t *bed, const char *key) {
   char channel[256];
   snprintf(channel, sizeof channel, "%s::wake", key);
   if (missing == NULL)

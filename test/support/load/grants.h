@@ -38,7 +38,7 @@ bool grants_try(const char *word);
 belay_client_t *grants_node(bed_t *bed, unsigned i);
 
 /* Waits for a subscriber of "KEY::wake"; returns at once if a right is missing. */
-void grants_await_ear(bed_t *bed, const char *key);
+void grants_await_subscriber(bed_t *bed, const char *key);
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 

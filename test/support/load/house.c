@@ -114,7 +114,8 @@ void house_move_in(house_t *house) {
   assert_error(house_add(house), 0);
 }
 
-void house_expect(house_t *house, const char *name, const house_told_t *told, const char *says) {
+void house_expect(house_t *house, const char *name, const house_statuses_t *told,
+                  const char *says) {
   const struct {
     const char *what;
     int (*act)(house_t *house);

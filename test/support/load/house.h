@@ -20,14 +20,14 @@ typedef struct house {
 } house_t;
 
 /* The expected statuses of each operation. */
-typedef struct house_told {
+typedef struct house_statuses {
   int acquire;         /* a try */
   int extend, release; /* of a held lock */
   int take, add;       /* of a limiter, of a counter */
   /* It is asked again until its time is over; that may be while it is being asked: then it is not known. */
   bool passes;
   int also; /* another permitted status; 0: none */
-} house_told_t;
+} house_statuses_t;
 
 /* Its client asks as that user, with that password; NULL: the default one. */
 house_t *house_open(server_t *server, const char *user, const char *password);
@@ -39,7 +39,7 @@ void house_move_in(house_t *house);
 
 /* Runs all operations: each must end with its status in `told`, and the detail of each refusal
  * must contain `says` (NULL: any). */
-void house_expect(house_t *house, const char *name, const house_told_t *told, const char *says);
+void house_expect(house_t *house, const char *name, const house_statuses_t *told, const char *says);
 
 /* The server accepts commands again: held locks are held, released ones are free, all operations
  * work, and no refused operation had an effect. */

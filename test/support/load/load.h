@@ -66,7 +66,7 @@ void load_go_on(load_t *load);
 
 /* Reads the load's output for `ms` milliseconds, or until it reports something. Fails if it has
  * ended. */
-void load_hear(load_t *load, int64_t ms);
+void load_read(load_t *load, int64_t ms);
 
 /* How much longer the longest gap of its loop was than that of an idle one, since it rested before. */
 double load_gap_ms(const load_t *load);

@@ -54,7 +54,7 @@ static void read_line(load_t *load, const char *line) {
   load->over = true;
 }
 
-void load_hear(load_t *load, int64_t ms) {
+void load_read(load_t *load, int64_t ms) {
   char line[256];
   struct pollfd input = {.fd = load->process.out, .events = POLLIN};
   if (poll(&input, 1, (int)ms) <= 0)
@@ -72,7 +72,7 @@ void load_end(load_t *load) {
   int64_t began = clock_now();
   process_write_line(&load->process, "end");
   while (!load->over) {
-    load_hear(load, 100);
+    load_read(load, 100);
     assert_true(clock_since_ms(began) < END_MS * slow());
   }
   assert_int_equal(process_wait(&load->process), 0);

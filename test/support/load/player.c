@@ -6,70 +6,41 @@
 #define RW_KEY(name) "belay::rwlock::{" name "}"
 #define SEMAPHORE_KEY(name) "belay::semaphore::{" name "}"
 
+// clang-format off
 const kind_t kinds[KINDS] = {
-    [LOCK] = {.name = "lock",
-              .holders = {LOCK_KEY("lock")},
-              .told = true,
-              .passes = true,
-              .extends = true},
-    [LOCK_FENCED] = {.name = "fenced",
-                     .holders = {LOCK_KEY("fenced")},
-                     .told = true,
-                     .passes = true,
-                     .numbers = true,
-                     .extends = true},
+    [LOCK] = {.name = "lock", .holders = {LOCK_KEY("lock")}, .told = true, .passes = true,
+     .extends = true},
+    [LOCK_FENCED] = {.name = "fenced", .holders = {LOCK_KEY("fenced")}, .told = true,
+     .passes = true, .numbers = true, .extends = true},
     [LOCK_ALONE] = {.name = "alone", .holders = {LOCK_KEY("alone")}, .told = true, .extends = true},
-    [LOCK_POLLING] = {.name = "polling",
-                      .holders = {LOCK_KEY("polling")},
-                      .passes = true,
-                      .extends = true},
-    [REENTRANT] = {.name = "reentrant",
-                   .holders = {LOCK_KEY("reentrant")},
-                   .told = true,
-                   .extends = true},
-    [FAIR] = {.name = "fair",
-              .holders = {LOCK_KEY("fair")},
-              .queue = {LOCK_KEY("fair") "::queue"},
-              .told = true,
-              .numbers = true,
-              .extends = true},
-    [READER] = {.name = "reader",
-                .holders = {RW_KEY("reader"), RW_KEY("reader") "::readers"},
-                .queue = {RW_KEY("reader") "::writers", RW_KEY("reader") "::admitted"},
-                .told = true,
-                .extends = true},
-    [WRITER] = {.name = "writer",
-                .holders = {RW_KEY("writer"), RW_KEY("writer") "::readers"},
-                .queue = {RW_KEY("writer") "::writers"},
-                .told = true,
-                .numbers = true,
-                .extends = true},
-    [SEMAPHORE] = {.name = "semaphore",
-                   .holders = {SEMAPHORE_KEY("semaphore")},
-                   .told = true,
-                   .extends = true},
-    [SEMAPHORE_FAIR] = {.name = "permits",
-                        .holders = {SEMAPHORE_KEY("permits")},
-                        .queue = {SEMAPHORE_KEY("permits") "::queue"},
-                        .told = true,
-                        .extends = true},
+    [LOCK_POLLING] = {.name = "polling", .holders = {LOCK_KEY("polling")}, .passes = true,
+     .extends = true},
+    [REENTRANT] = {.name = "reentrant", .holders = {LOCK_KEY("reentrant")}, .told = true,
+     .extends = true},
+    [FAIR] = {.name = "fair", .holders = {LOCK_KEY("fair")},
+     .queue = {LOCK_KEY("fair") "::queue"}, .told = true, .numbers = true, .extends = true},
+    [READER] = {.name = "reader", .holders = {RW_KEY("reader"), RW_KEY("reader") "::readers"},
+     .queue = {RW_KEY("reader") "::writers", RW_KEY("reader") "::admitted"}, .told = true,
+     .extends = true},
+    [WRITER] = {.name = "writer", .holders = {RW_KEY("writer"), RW_KEY("writer") "::readers"},
+     .queue = {RW_KEY("writer") "::writers"}, .told = true, .numbers = true, .extends = true},
+    [SEMAPHORE] = {.name = "semaphore", .holders = {SEMAPHORE_KEY("semaphore")}, .told = true,
+     .extends = true},
+    [SEMAPHORE_FAIR] = {.name = "permits", .holders = {SEMAPHORE_KEY("permits")},
+     .queue = {SEMAPHORE_KEY("permits") "::queue"}, .told = true, .extends = true},
     [MULTILOCK] = {.name = "multilock",
-                   .holders = {LOCK_KEY("multilock"), LOCK_KEY("multilock too")},
-                   .told = true},
-    [ELECTION] = {.name = "election",
-                  .holders = {"belay::election::{election}"},
-                  .told = true,
-                  .numbers = true},
+     .holders = {LOCK_KEY("multilock"), LOCK_KEY("multilock too")}, .told = true},
+    [ELECTION] = {.name = "election", .holders = {"belay::election::{election}"}, .told = true,
+     .numbers = true},
     [LATCH] = {.name = "latch", .holders = {"belay::latch::{latch}"}, .told = true},
-    [BARRIER] = {.name = "barrier",
-                 .holders = {"belay::barrier::{barrier}"},
-                 .queue = {"belay::barrier::{barrier}::parties"},
-                 .told = true},
+    [BARRIER] = {.name = "barrier", .holders = {"belay::barrier::{barrier}"},
+     .queue = {"belay::barrier::{barrier}::parties"}, .told = true},
 };
+// clang-format on
 
-/* ---- what is heard --------------------------------------------------------------------------- */
+/* ---- callbacks --------------------------------------------------------------------------- */
 
-static void tell(player_t *p, happening_t what) {
+static void notify(player_t *p, happening_t what) {
   bed_t *bed = p->bed;
   unsigned inside = bed->inside;
   bed->wrong += inside + (p->came > p->begun) + (p->left > p->leaving) + (p->changed > p->changing);
@@ -88,7 +59,7 @@ static void came(player_t *p, int status, uint64_t grant) {
   if (status == 0)
     p->grant = grant;
   p->came_time = clock_now();
-  tell(p, CAME);
+  notify(p, CAME);
 }
 
 static void went(player_t *p, int status) {
@@ -96,7 +67,7 @@ static void went(player_t *p, int status) {
   p->left++;
   p->left_status = status;
   p->left_time = clock_now();
-  tell(p, WENT);
+  notify(p, WENT);
 }
 
 static void lost(player_t *p, belay_lost_t reason) {
@@ -104,7 +75,7 @@ static void lost(player_t *p, belay_lost_t reason) {
   p->reason = reason;
   p->lost_time = clock_now();
   p->has = false;
-  tell(p, LOST);
+  notify(p, LOST);
 }
 
 static void lock_came(belay_lock_t *lock, int status) {
@@ -360,7 +331,7 @@ void player_await_left(player_t *p) {
   must(p, "left", p->left_status);
 }
 
-/* ---- who may have it beside whom ------------------------------------------------------------- */
+/* ---- overlapping holds ------------------------------------------------------------- */
 
 bool player_has(const player_t *p) {
   if (!p->has)
@@ -395,7 +366,7 @@ unsigned players_clash(const player_t *players, unsigned n) {
   return clashes + (limited && permits > SEMAPHORE_LIMIT);
 }
 
-/* ---- what the server says -------------------------------------------------------------------- */
+/* ---- keys of the server -------------------------------------------------------------------- */
 
 static int64_t now_of(server_t *server) {
   const resp_t *time = server_ask(server, "TIME", NULL);

@@ -1,4 +1,4 @@
-#include "support/models/tell.h"
+#include "support/models/listener.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What scripts publish; and scripts whose keys and arguments come as lists. */
-#ifndef TEST_SUPPORT_MODELS_TELL_H
-#define TEST_SUPPORT_MODELS_TELL_H
+#ifndef TEST_SUPPORT_MODELS_LISTENER_H
+#define TEST_SUPPORT_MODELS_LISTENER_H
 
 #include "support/models/scripts.h"
 
@@ -23,4 +23,4 @@ void listener_close(listener_t *listener);
  * "" if there was none. */
 unsigned listener_drain(listener_t *listener, char *out, size_t size);
 
-#endif /* TEST_SUPPORT_MODELS_TELL_H */
+#endif /* TEST_SUPPORT_MODELS_LISTENER_H */
