@@ -13,8 +13,8 @@
 
 /* ---- ends ---- */
 
-static void trace(const belay__call_t *call, belay_trace_event_t event, belay_outcome_t outcome,
-                  int error) {
+static void trace_call(const belay__call_t *call, belay_trace_event_t event,
+                       belay_outcome_t outcome, int error) {
   const belay_client_t *client = call->client;
   if (client->trace == NULL)
     return;
@@ -39,7 +39,7 @@ static void notify_owner(belay__call_t *call, const belay__result_t *result) {
       [BELAY_OUTCOME_UNKNOWN] = &stats->unknown,
   };
   (*counts[result->outcome])++;
-  trace(call, BELAY_TRACE_DONE, result->outcome, result->error);
+  trace_call(call, BELAY_TRACE_DONE, result->outcome, result->error);
   belay__call_cb done = call->done;
   call->done = NULL;
   if (done == NULL)
@@ -52,11 +52,11 @@ static void notify_owner(belay__call_t *call, const belay__result_t *result) {
 }
 
 /* End the call: notify its owner if it still waits, and give the call back to the pool. */
-static void finish(belay__call_t *call, const belay__result_t *result) {
+static void finish_call(belay__call_t *call, const belay__result_t *result) {
   if (call->state == BELAY__CALL_LATE) {
     if (result->outcome == BELAY_OUTCOME_REPLY)
       call->client->stats.settled_late++;
-    trace(call, BELAY_TRACE_SETTLED, result->outcome, result->error);
+    trace_call(call, BELAY_TRACE_SETTLED, result->outcome, result->error);
     if (call->settled != NULL && call->place != NULL)
       *call->place = NULL;
     if (call->settled != NULL)
@@ -68,7 +68,7 @@ static void finish(belay__call_t *call, const belay__result_t *result) {
 }
 
 static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error) {
-  finish(call, &(belay__result_t){.outcome = outcome, .error = error});
+  finish_call(call, &(belay__result_t){.outcome = outcome, .error = error});
 }
 
 /* The reply may still come; the owner is notified now. */
@@ -81,7 +81,7 @@ static void be_late(belay__call_t *call, int error) {
 
 static void on_timer(belay__timer_t *timer);
 
-static void start(belay__call_t *call, uint64_t now) {
+static void start_call(belay__call_t *call, uint64_t now) {
   belay_client_t *client = call->client;
   client->stats.calls++;
   client->stats.pending++;
@@ -93,7 +93,7 @@ static void start(belay__call_t *call, uint64_t now) {
   if (call->deadline == 0)
     call->deadline = now + (uint64_t)client->timeout_ms * BELAY__MS;
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
-  trace(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
+  trace_call(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
 }
 
 int belay__call_send(belay__call_t **calls, size_t n, bool joined) {
@@ -112,7 +112,7 @@ int belay__call_send(belay__call_t **calls, size_t n, bool joined) {
   if (error == 0) {
     uint64_t now = belay__now(client->belay);
     for (size_t i = 0; i < n; i++)
-      start(calls[i], now);
+      start_call(calls[i], now);
     client->sending = now;
     error = client->node_ops->submit(client, calls, n);
     client->sending = 0;
@@ -123,7 +123,7 @@ int belay__call_send(belay__call_t **calls, size_t n, bool joined) {
   for (size_t i = 0; i < n && error != 0; i++) {
     if (calls[i]->state != BELAY__CALL_BUILDING) {
       client->stats.not_sent++;
-      trace(calls[i], BELAY_TRACE_DONE, BELAY_OUTCOME_NOT_SENT, error);
+      trace_call(calls[i], BELAY_TRACE_DONE, BELAY_OUTCOME_NOT_SENT, error);
     }
     belay__call_recycle(calls[i]);
   }
@@ -166,11 +166,11 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch) {
   if (call->first_sent == 0)
     call->first_sent = client->sending != 0 ? client->sending : belay__now(client->belay);
   client->stats.commands++;
-  trace(call, BELAY_TRACE_SENT, BELAY_OUTCOME_UNKNOWN, 0);
+  trace_call(call, BELAY_TRACE_SENT, BELAY_OUTCOME_UNKNOWN, 0);
 }
 
 /* Back off after a temporary refusal. Returns false if there is no time for another try. */
-static bool rest(belay__call_t *call, int error) {
+static bool rest_call(belay__call_t *call, int error) {
   belay_t *belay = call->client->belay;
   uint64_t when =
       belay__now(belay) + belay__backoff(belay, call->tries, BELAY__BACKOFF_MAX_MS * BELAY__MS);
@@ -209,8 +209,8 @@ void belay__call_hurry_rests(belay_client_t *client) {
 /* End the call with a refusal. A script may have written before the error that stopped it. It
  * has not if the table says so, or if the server names the line and the script's first write is
  * behind that line. */
-static void refuse(belay__call_t *call, const belay__refusal_t *refusal,
-                   const belay__reply_t *reply) {
+static void refuse_call(belay__call_t *call, const belay__refusal_t *refusal,
+                        const belay__reply_t *reply) {
   bool may_have_written = call->script != NULL && refusal->may_have_written;
   if (may_have_written) {
     unsigned line = belay__refusal_line(reply->str, reply->len);
@@ -273,8 +273,8 @@ static void blame_line(const belay__call_t *call, int error, const belay__reply_
 
 /* Keep the server's error text. If the error concerns existing data, put the key before the
  * text; of several keys, the first. */
-static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
-                    const belay__reply_t *reply) {
+static void keep_refusal(const belay__call_t *call, const belay__refusal_t *refusal,
+                         const belay__reply_t *reply) {
   char text[BELAY__WORDS_MAX], about[BELAY__WORDS_MAX];
   bool of_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH ||
                   refusal->error == BELAY_ECROSSSLOT;
@@ -314,7 +314,8 @@ void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int erro
   char text[BELAY__WORDS_MAX];
   if (reply != NULL)
     belay__client_refused(call->client, error, text, words_of(call, reply, false, text));
-  bool waits = call->state == BELAY__CALL_SENT && error == BELAY_ECLUSTERDOWN && rest(call, error);
+  bool waits =
+      call->state == BELAY__CALL_SENT && error == BELAY_ECLUSTERDOWN && rest_call(call, error);
   if (!waits)
     finish_with(call, BELAY_OUTCOME_REFUSED, error);
 }
@@ -329,14 +330,14 @@ unsigned belay__call_denied(belay__call_t *call, const belay__reply_t *reply) {
 
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR) {
-    finish(call, &(belay__result_t){.outcome = BELAY_OUTCOME_REPLY, .reply = reply});
+    finish_call(call, &(belay__result_t){.outcome = BELAY_OUTCOME_REPLY, .reply = reply});
     return BELAY__VERDICT_OVER;
   }
   const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
   bool reauth = refusal->remedy == BELAY__REMEDY_REAUTH;
   bool reconnect = refusal->remedy == BELAY__REMEDY_RECONNECT || reauth;
   if (call->state == BELAY__CALL_LATE) {
-    refuse(call, refusal, reply);
+    refuse_call(call, refusal, reply);
     return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
   }
   assert(!call->followed || call->script == NULL || call->as_eval);
@@ -352,11 +353,11 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
   bool raised = memcmp(reply->str, "ERR ", reply->len < 4 ? reply->len : 4) == 0;
   if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;
-  explain(call, refusal, reply);
+  keep_refusal(call, refusal, reply);
   bool passes = (refusal->remedy == BELAY__REMEDY_RETRY || reconnect) &&
                 !(reauth && call->last_error == BELAY_EAUTH);
-  if (!passes || !rest(call, refusal->error))
-    refuse(call, refusal, reply);
+  if (!passes || !rest_call(call, refusal->error))
+    refuse_call(call, refusal, reply);
   return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
 }
 
@@ -375,7 +376,7 @@ void belay__call_refused(belay__call_t *call, int error) {
   finish_with(call, BELAY_OUTCOME_NOT_SENT, error);
 }
 
-static void retry(belay__call_t *call) {
+static void retry_call(belay__call_t *call) {
   belay_client_t *client = call->client;
   belay__list_remove(&call->node);
   call->state = BELAY__CALL_QUEUED;
@@ -388,7 +389,7 @@ static void retry(belay__call_t *call) {
 static void on_timer(belay__timer_t *timer) {
   belay__call_t *call = BELAY__CONTAINER(timer, belay__call_t, timer);
   if (call->state == BELAY__CALL_RESTING) {
-    retry(call);
+    retry_call(call);
   } else if (call->state == BELAY__CALL_QUEUED) {
     int error = call->client->node_ops->withdraw(call->client, call);
     if (call->last_error != 0)

@@ -15,10 +15,11 @@ enum {
 };
 
 #define ROOM sizeof(((belay_request_t *)NULL)->belay_private)
-_Static_assert(sizeof(belay__operation_t) <= ROOM, "a request has room for what it does");
-_Static_assert(_Alignof(belay__operation_t) <= _Alignof(belay_request_t), "and where it needs it");
+_Static_assert(sizeof(belay__operation_t) <= ROOM, "belay_private has room for an operation");
+_Static_assert(_Alignof(belay__operation_t) <= _Alignof(belay_request_t),
+               "belay_private is aligned for an operation");
 
-static belay__operation_t *pending_of(belay_request_t *request) {
+static belay__operation_t *operation_of(belay_request_t *request) {
   return (belay__operation_t *)(void *)&request->belay_private;
 }
 
@@ -29,7 +30,7 @@ belay_request_t *belay__request_of(belay__operation_t *operation) {
 /* ---- the end ---- */
 
 /* Return the memory of the request to the caller; the room stays until the callback has run. */
-static void leave(belay__operation_t *operation) {
+static void return_to_caller(belay__operation_t *operation) {
   operation->state = IDLE;
   belay__list_remove(&operation->owned);
   belay__client_remove(operation->client, &operation->object);
@@ -48,7 +49,7 @@ static void keep_words(belay__operation_t *operation, int status) {
 
 /* Restore the text of the refusal, so that requests that end because of this one report the same
  * text. */
-static void tell_words(belay_client_t *client, int status, belay__refused_t *words) {
+static void restore_words(belay_client_t *client, int status, belay__refused_t *words) {
   client->belay->detail[0] = '\0';
   if (words == NULL)
     return;
@@ -70,13 +71,13 @@ static void on_task(belay__task_t *task) {
   };
   memcpy(answer.values, operation->values, sizeof answer.values);
   belay__refused_t *words = operation->words;
-  leave(operation);
-  tell_words(answer.client, answer.status, words);
+  return_to_caller(operation);
+  restore_words(answer.client, answer.status, words);
   ops->notify(belay__request_of(operation), cb, &answer);
   belay__free(answer.client->belay, answer.room, answer.room_len);
 }
 
-static void end(belay__operation_t *operation, int status) {
+static void end_request(belay__operation_t *operation, int status) {
   operation->state = ENDED;
   operation->status = (int16_t)status;
   keep_words(operation, status);
@@ -85,13 +86,13 @@ static void end(belay__operation_t *operation, int status) {
 
 void belay__request_end(belay__operation_t *operation, int status) {
   assert(operation->state == PARKED && !belay__timer_is_set(&operation->timer));
-  end(operation, status);
+  end_request(operation, status);
 }
 
 void belay__request_forget(belay__operation_t *operation) {
   assert(operation->state == PARKED && !belay__timer_is_set(&operation->timer));
   belay__free(operation->client->belay, operation->room, operation->room_len);
-  leave(operation);
+  return_to_caller(operation);
 }
 
 int belay__request_begun(belay__operation_t *operation, int error) {
@@ -123,17 +124,17 @@ static bool abandon_calls(belay__operation_t *operation) {
 }
 
 /* Cancel the request. If its result is known already, the callback gets that result. */
-static void cancel(belay__operation_t *operation) {
+static void cancel_request(belay__operation_t *operation) {
   if (operation->state != CALLING && operation->state != PARKED)
     return;
   bool sent = abandon_calls(operation);
   if (operation->ops->left != NULL)
     operation->ops->left(operation, sent || operation->reply_lost);
-  end(operation, BELAY_ECANCELED);
+  end_request(operation, BELAY_ECANCELED);
 }
 
 static void on_close(belay__object_t *object) {
-  cancel(BELAY__CONTAINER(object, belay__operation_t, object));
+  cancel_request(BELAY__CONTAINER(object, belay__operation_t, object));
 }
 
 static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_close};
@@ -143,7 +144,7 @@ static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_cl
 static void on_done_again(belay__call_t *call, const belay__result_t *result);
 
 /* A reply was lost: send the call again if the request is idempotent and there is time. */
-static bool ask_again(belay__operation_t *operation, belay__call_t *call, int error) {
+static bool send_again(belay__operation_t *operation, belay__call_t *call, int error) {
   belay_client_t *client = operation->client;
   if (!operation->ops->idempotent || error != BELAY_EUNKNOWN || client->closing ||
       belay__now(client->belay) >= call->deadline)
@@ -153,7 +154,7 @@ static bool ask_again(belay__operation_t *operation, belay__call_t *call, int er
 }
 
 /* One call of a step has ended. */
-static void over(belay__operation_t *operation) {
+static void end_one_call(belay__operation_t *operation) {
   if (--operation->calls_open > 0)
     return;
   drop_calls(operation);
@@ -162,13 +163,13 @@ static void over(belay__operation_t *operation) {
 
 /* The common status of two calls: BELAY_EUNKNOWN wins over other errors, otherwise the first
  * error. */
-static int both(int first, int second) {
+static int common_status(int first, int second) {
   return first == 0 || (second == BELAY_EUNKNOWN && first != 0) ? second : first;
 }
 
 /* The error of a call whose effect is unknown. A script that was stopped halfway was not
  * refused, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is kept. */
-static int not_known(const belay__operation_t *operation, int error) {
+static int unknown_status(const belay__operation_t *operation, int error) {
   if (error != BELAY_EREFUSED)
     return error;
   if (operation->client->refused.error == error)
@@ -186,7 +187,7 @@ static void end_of_step(belay__operation_t *operation) {
     status = operation->ops->recover(operation, status);
   }
   if (status != BELAY__REQUEST_PARK)
-    end(operation, status);
+    end_request(operation, status);
 }
 
 /* A call has ended. again: it was a second attempt, and the effect of the first one is unknown. */
@@ -200,7 +201,7 @@ static void end_of_call(belay__call_t *call, const belay__result_t *result, bool
   operation->index = (uint32_t)(call->place - slots(operation));
   switch (result->outcome) {
   case BELAY_OUTCOME_REPLY:
-    over(operation);
+    end_one_call(operation);
     status = operation->ops->read(operation, call, result->reply);
     if (status == BELAY_EPROTO)
       belay__call_distrust(call, result->reply);
@@ -209,14 +210,14 @@ static void end_of_call(belay__call_t *call, const belay__result_t *result, bool
     break;
   case BELAY_OUTCOME_UNKNOWN:
     operation->reply_lost = true;
-    if (ask_again(operation, call, status))
+    if (send_again(operation, call, status))
       return;
-    over(operation);
-    status = not_known(operation, status);
+    end_one_call(operation);
+    status = unknown_status(operation, status);
     break;
   case BELAY_OUTCOME_NOT_SENT:
   case BELAY_OUTCOME_REFUSED:
-    over(operation);
+    end_one_call(operation);
     break;
   }
   if (status != 0 && may_have_run)
@@ -225,7 +226,7 @@ static void end_of_call(belay__call_t *call, const belay__result_t *result, bool
     operation->ops->failed(operation, status);
   if (operation->status == 0)
     keep_words(operation, status);
-  operation->status = (int16_t)both(operation->status, status);
+  operation->status = (int16_t)common_status(operation->status, status);
   if (operation->state == PARKED)
     end_of_step(operation);
 }
@@ -265,7 +266,7 @@ int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request
 int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void), belay__operation_t **out) {
-  belay__operation_t *operation = pending_of(request);
+  belay__operation_t *operation = operation_of(request);
   if (operation->state != IDLE)
     return BELAY_ESTATE;
   *operation = (belay__operation_t){.object = {.ops = &object_ops},
@@ -414,7 +415,7 @@ void belay__request_notify_count(belay_request_t *request, void (*cb)(void),
 
 void belay__requests_cancel(belay__list_t *owner_list) {
   for (belay__list_t *node; (node = belay__list_pop(owner_list)) != NULL;)
-    cancel(BELAY__CONTAINER(node, belay__operation_t, owned));
+    cancel_request(BELAY__CONTAINER(node, belay__operation_t, owned));
 }
 
 void belay_request_init(belay_request_t *request) {
@@ -425,12 +426,12 @@ void belay_request_init(belay_request_t *request) {
 int belay_request_cancel(belay_request_t *request) {
   if (request == NULL)
     return BELAY_EINVAL;
-  belay__operation_t *operation = pending_of(request);
+  belay__operation_t *operation = operation_of(request);
   if (operation->state == IDLE)
     return BELAY_ESTATE;
   int error = belay__check(operation->client->belay);
   if (error != 0 && error != BELAY_ECLOSING)
     return error;
-  cancel(operation);
+  cancel_request(operation);
   return 0;
 }
