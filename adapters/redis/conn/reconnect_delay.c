@@ -57,21 +57,21 @@ static void back_off(belay__connection_t *connection, int error) {
  * no cause was set, the text of the server or the resolver becomes the cause. */
 static bool explain(belay__connection_t *connection, int error) {
   belay_client_t *client = connection->server->settings->client;
-  bool news = error != connection->error;
+  bool is_new = error != connection->error;
   if (!connection->cause_set) {
     bool explained = client->refused.error == error;
     belay__connection_set_cause(connection, "%s",
                                 explained ? client->refused.text : belay_strerror(error));
   } else if (connection->cause[0] == '\0') {
-    return news; /* The client has the text of the resolver. */
+    return is_new; /* The client has the text of the resolver. */
   } else if (belay__error_is_lasting(error)) {
-    news =
-        news || strncmp(connection->cause, client->refused.text, sizeof connection->cause - 1) != 0;
+    is_new = is_new ||
+             strncmp(connection->cause, client->refused.text, sizeof connection->cause - 1) != 0;
     belay__client_refused(client, error, connection->cause, strlen(connection->cause));
   } else {
     belay__connection_report_cause(connection, error);
   }
-  return news;
+  return is_new;
 }
 
 void belay__connection_attempt_failed(belay__connection_t *connection, int error) {
@@ -79,9 +79,9 @@ void belay__connection_attempt_failed(belay__connection_t *connection, int error
   char place[BELAY__TARGET_WORDS];
   bool logged = connection->state == BELAY__CONNECTION_RESOLVING; /* by the resolver */
   client->stats.connect_errors++;
-  bool lasting = belay__error_is_lasting(error), news = explain(connection, error);
+  bool lasting = belay__error_is_lasting(error), is_new = explain(connection, error);
   belay__target_words(&connection->target, place);
-  if (!logged && lasting && news) /* once for each cause */
+  if (!logged && lasting && is_new) /* once for each cause */
     belay__log(client->belay, BELAY_LOG_ERROR, "no connection to %s: %s: %s", place,
                belay_strerror(error), client->refused.text);
   else if (!logged && !lasting)

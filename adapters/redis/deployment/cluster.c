@@ -169,7 +169,7 @@ static void on_redirect(belay__connection_t *connection, const belay__redirect_t
     belay__cluster_map_changed(cluster);
   if (number != BELAY__NO_INSTANCE && to->ask) {
     belay__cluster_mark_moved(cluster, to->slot);
-    cluster->instances[number]->guests = true;
+    cluster->instances[number]->importing = true;
   } else if (number != BELAY__NO_INSTANCE) {
     belay__cluster_set_owner(cluster, to->slot, number);
   }
@@ -315,8 +315,8 @@ static void on_suspect(belay__connection_t *connection) {
 static void on_lost(belay__connection_t *connection) {
   belay__cluster_t *cluster = cluster_of_connection(connection);
   belay__instance_t *instance = connection->server->owner;
-  instance->changed = instance->changed || instance->guests || instance->server->retired;
-  instance->guests = false;
+  instance->changed = instance->changed || instance->importing || instance->server->retired;
+  instance->importing = false;
   if (instance->changed || is_off(instance))
     belay__cluster_tidy_soon(cluster);
   if (instance->primary == BELAY__NO_INSTANCE)

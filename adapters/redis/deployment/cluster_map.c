@@ -89,11 +89,11 @@ static bool asked_node_fails(const belay__cluster_t *cluster) {
 /* Chooses another node for the next map. A node that is not well is skipped; its view of failing
  * slots is not compared. */
 static void choose_node(belay__cluster_t *cluster) {
-  bool again = cluster->whole && cluster->answered != 0 &&
+  bool again = cluster->asks_map && cluster->answered != 0 &&
                since(cluster, cluster->answered) < SOON_MS * BELAY__MS;
   bool fails = asked_node_fails(cluster);
   cluster->first += again;
-  if (cluster->whole || fails)
+  if (cluster->asks_map || fails)
     choose_places(cluster);
   if (!again && !fails)
     return;
@@ -119,7 +119,7 @@ static bool waits_for_instance(const belay__cluster_t *cluster, const belay__ins
 /* True if a call or a channel waits for a better map. */
 static bool is_wanted(const belay__cluster_t *cluster) {
   const belay_client_t *client = &cluster->node.base;
-  bool wanted = cluster->wanted || cluster->news || cluster->waiting_len > 0 ||
+  bool wanted = cluster->wanted || cluster->map_changed || cluster->waiting_len > 0 ||
                 (!cluster->has_map && client->channels.table.count > 0);
   for (size_t i = 0; i < cluster->instances_len && !wanted; i++)
     wanted = cluster->instances[i] != NULL && !cluster->instances[i]->server->retired &&
@@ -129,8 +129,8 @@ static bool is_wanted(const belay__cluster_t *cluster) {
 
 /* True if the map is asked for even if CLUSTER INFO reports no change. */
 static bool is_needed(const belay__cluster_t *cluster) {
-  return !cluster->has_map || cluster->news || cluster->blind || cluster->waiting_len > 0 ||
-         since(cluster, cluster->asked) >= OLD_MS * BELAY__MS;
+  return !cluster->has_map || cluster->map_changed || cluster->without_info ||
+         cluster->waiting_len > 0 || since(cluster, cluster->asked) >= OLD_MS * BELAY__MS;
 }
 
 static bool may_be_asked(const belay__cluster_t *cluster) {
@@ -169,8 +169,8 @@ static void end_question(belay__cluster_t *cluster, int error) {
   uint64_t patience = (uint64_t)cluster->node.settings.options.reconnect_max_ms;
   uint64_t now = belay__now(belay__cluster_host(cluster));
   cluster->error = cluster->has_map ? 0 : error;
-  cluster->blind = cluster->blind || error != 0;
-  if (cluster->whole || error != 0)
+  cluster->without_info = cluster->without_info || error != 0;
+  if (cluster->asks_map || error != 0)
     cluster->asked = now;
   if (error == 0)
     cluster->answered = now;
@@ -201,7 +201,7 @@ void belay__cluster_check_map(belay__cluster_t *cluster) {
 }
 
 void belay__cluster_map_changed(belay__cluster_t *cluster) {
-  cluster->news = true;
+  cluster->map_changed = true;
   belay__cluster_check_map(cluster);
 }
 
@@ -214,7 +214,7 @@ static void on_due(belay__timer_t *timer) {
   }
   cluster->map = BELAY__MAP_ASKED;
   cluster->wanted = false;
-  cluster->whole = is_needed(cluster) && may_be_asked(cluster);
+  cluster->asks_map = is_needed(cluster) && may_be_asked(cluster);
   choose_node(cluster);
   belay__discovery_ask(&cluster->discovery);
 }
@@ -313,7 +313,7 @@ static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
                read_number(info, "cluster_slots_pfail") + read_number(info, "cluster_slots_fail");
   bool fewer = failing < cluster->failing, other = failing == 0 && epoch > cluster->epoch;
   cluster->failing = failing;
-  if (other || (cluster->whole && failing == 0))
+  if (other || (cluster->asks_map && failing == 0))
     cluster->epoch = epoch;
   return fewer || other;
 }
@@ -321,17 +321,17 @@ static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
 static belay__discovery_verdict_t read_info(belay__cluster_t *cluster,
                                             const belay__reply_t *reply) {
   cluster->info_read = true;
-  cluster->blind = reply->type != BELAY__REPLY_STRING;
+  cluster->without_info = reply->type != BELAY__REPLY_STRING;
   if (reply->type == BELAY__REPLY_ERROR) /* the node may refuse CLUSTER SLOTS, too */
     belay__discovery_set_cause(&cluster->discovery,
                                belay__refusal_find(reply->str, reply->len)->error, reply->str);
-  if (cluster->blind || has_changed(cluster, reply))
-    cluster->news = true;
-  if (cluster->news && may_be_asked(cluster))
-    cluster->whole = true;
-  if (!cluster->whole)
+  if (cluster->without_info || has_changed(cluster, reply))
+    cluster->map_changed = true;
+  if (cluster->map_changed && may_be_asked(cluster))
+    cluster->asks_map = true;
+  if (!cluster->asks_map)
     return BELAY__DISCOVERY_DONE;
-  cluster->news = false;
+  cluster->map_changed = false;
   send_query(cluster, "SLOTS");
   return BELAY__DISCOVERY_MORE;
 }

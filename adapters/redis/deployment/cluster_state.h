@@ -21,7 +21,7 @@ typedef struct belay__instance {
   uint16_t replica, next; /* first replica; of a replica, the next one; NO_INSTANCE: none */
   bool known;             /* the last map names it */
   bool redirected;        /* only a redirection has named it */
-  bool guests;            /* calls may be queued here for a slot that is being moved here */
+  bool importing;         /* calls may be queued here for a slot that is being moved here */
   bool changed;           /* queued calls may belong elsewhere; or the server got slots */
 } belay__instance_t;
 
@@ -63,14 +63,14 @@ struct belay__cluster {
   uint64_t answered;  /* time of the last answer; 0: none */
   size_t first;       /* the first server to ask, if it is well */
   bool has_map;
-  bool wanted;      /* ASKED: the answer may be out of date already */
-  bool news;        /* the map is known to have changed */
-  bool blind;       /* true if no server reports changes */
-  bool whole;       /* ASKED: the query is for a map, not only for changes */
-  bool info_read;   /* ASKED: the server has answered CLUSTER INFO */
-  uint64_t epoch;   /* epoch of the cluster at the last query for a map */
-  uint64_t failing; /* number of slots that failed at the last query */
-  int error;        /* why there is no map; 0: there is one, or no query has ended */
+  bool wanted;       /* ASKED: the answer may be out of date already */
+  bool map_changed;  /* the map is known to have changed */
+  bool without_info; /* true if no server reports changes */
+  bool asks_map;     /* ASKED: the query is for a map, not only for changes */
+  bool info_read;    /* ASKED: the server has answered CLUSTER INFO */
+  uint64_t epoch;    /* epoch of the cluster at the last query for a map */
+  uint64_t failing;  /* number of slots that failed at the last query */
+  int error;         /* why there is no map; 0: there is one, or no query has ended */
 };
 
 static inline belay__cluster_t *belay__cluster_of(const belay__settings_t *settings) {

@@ -185,12 +185,12 @@ void belay__discovery_set_cause(belay__discovery_t *discovery, int error, const 
 void belay__discovery_report(belay__discovery_t *discovery, int error) {
   belay_client_t *client = discovery->settings->client;
   char text[BELAY__WORDS_MAX], place[BELAY__TARGET_WORDS];
-  bool news = error != discovery->logged_error ||
-              strcmp(discovery->cause_text, discovery->logged_cause) != 0;
+  bool is_new = error != discovery->logged_error ||
+                strcmp(discovery->cause_text, discovery->logged_cause) != 0;
   int n = snprintf(text, sizeof text, "%s: %s", belay__place_words(&discovery->cause_place, place),
                    discovery->cause_text);
   belay__client_refused(client, error, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-  if (!news)
+  if (!is_new)
     return;
   discovery->logged_error = error;
   memcpy(discovery->logged_cause, discovery->cause_text, sizeof discovery->cause_text);

@@ -249,7 +249,7 @@ static void on_over(belay__discovery_t *discovery, int error) {
 /* +vote-for-leader: the Sentinel has voted for the leader of a failover. All others but +sdown
  * come from the leader: +failover-state-wait-promotion when it has promoted a replica,
  * +promoted-slave when that is a primary, +switch-master when all replicas follow it. The other
- * Sentinels publish +switch-master when the leader has told them of the new primary. */
+ * Sentinels publish +switch-master when the leader has informed them of the new primary. */
 static const char *const channels[] = {
     DOWN, ELECTED, "+failover-state-wait-promotion", "+promoted-slave", "+switch-master", NULL};
 
