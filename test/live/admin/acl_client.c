@@ -112,7 +112,7 @@ TEST_ON(a_database, server, server_start(NULL)) {
   bed_close(bed);
 }
 
-TEST_ON(what_is_to_be_copied, server, server_start(NULL)) {
+TEST_ON(replicas_need_wait, server, server_start(NULL)) {
   belay_lock_options_t options = with_ttl(60000);
   options.min_replicas = 1;
   for (int may = 0; may < 2; may++) {
@@ -222,7 +222,7 @@ static bool is_refused(server_t *server, const char *const *strings) {
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-TEST_ON(nothing_else_is_permitted, server, server_start(NULL)) {
+TEST_ON(other_commands_are_refused, server, server_start(NULL)) {
   static const char *const words[][6] = {
       {"GET", "other::lock::{a}"},
       {"GET", "belay"},

@@ -75,7 +75,7 @@ TEST(held) {
 }
 
 /* Without the right to ask for subscribers, the list has everything else. */
-TEST(without_who_listens) {
+TEST(held_without_pubsub) {
   server_t *server = server_start(NULL);
   grants_give(server, "held", "pubsub|numsub");
   bed_t *bed = bed_open_at(grants_url(server), NULL);

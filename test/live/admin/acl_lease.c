@@ -253,7 +253,7 @@ static bed_t *deprived(const char *word, const belay_lock_options_t *options) {
   return bed;
 }
 
-TEST(who_may_not_renew_loses_it) {
+TEST(renewal_not_permitted) {
   belay_lock_options_t options = watched(kept_ttl());
   bed_t *bed = deprived("pexpire", &options);
   bed_until(bed, players[0].lost == 1);
@@ -263,7 +263,7 @@ TEST(who_may_not_renew_loses_it) {
 }
 
 /* Without the right to read the holder, the status does not claim another owner. */
-TEST(who_may_not_look_is_told_so) {
+TEST(release_without_get) {
   belay_lock_options_t options = with_ttl(LONG);
   bed_t *bed = deprived("get", &options);
   assert_error(go(&players[0]), BELAY_EPERM);

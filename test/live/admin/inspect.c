@@ -87,7 +87,7 @@ TEST_IN(a_lock, bed, open_bed("db7:4711")) {
   expect_view(bed, BELAY_HELD_RWLOCK, "a{b}::c", &view, 0);
 }
 
-OWNED_TEST(its_fencing_number_stays) {
+OWNED_TEST(fencing_number_after_release) {
   belay_lock_options_t options = with_ttl(TTL);
   options.fencing = true;
   contender_t *c = held_by(contender_new(bed, "n", &options));
@@ -99,7 +99,7 @@ OWNED_TEST(its_fencing_number_stays) {
   assert_true(view.held.holders_count == 0 && view.held.fence == fence);
 }
 
-OWNED_TEST(what_others_hold) {
+OWNED_TEST(foreign_tokens) {
   static const char key[] = "belay::lock::{n}";
   char large[601];
   memset(large, 'x', sizeof large - 1);
@@ -120,7 +120,7 @@ OWNED_TEST(what_others_hold) {
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", NULL), BELAY_EWRONGTYPE);
 }
 
-OWNED_TEST(an_owner_and_its_holds) {
+OWNED_TEST(reentrant_lock) {
   belay_lock_options_t brief = with_ttl(TTL), lasting = with_ttl(3 * TTL);
   brief.owner = lasting.owner = belay_string("request 7");
   held_by(contender_new(bed, "n", &brief));
@@ -141,7 +141,7 @@ OWNED_TEST(an_owner_and_its_holds) {
   assert_error(release(c), BELAY_ENOTOWNER);
 }
 
-OWNED_TEST(readers_and_the_writer) {
+OWNED_TEST(rwlock_holders) {
   contender_t *r = held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
   contender_t *s = held_by(rw(bed, BELAY_RWLOCK_READ, 3 * TTL));
   contender_t *w = rw(bed, BELAY_RWLOCK_WRITE, TTL);
@@ -160,7 +160,7 @@ OWNED_TEST(readers_and_the_writer) {
   assert_int_equal(view.held.waiting, 0);
 }
 
-OWNED_TEST(permits) {
+OWNED_TEST(semaphore_holders) {
   held_by(permits(bed, 3, TTL));
   held_by(permits(bed, 1, 3 * TTL));
   expect_view(bed, BELAY_HELD_SEMAPHORE, "pool", &view, 2);
@@ -189,7 +189,7 @@ static belay_election_t *campaign(belay_client_t *client, const char *value) {
   return election;
 }
 
-OWNED_TEST(a_leader) {
+OWNED_TEST(election_leader) {
   belay_election_t *election = campaign(bed->client, "10.0.0.7:80");
   until(bed,
         view_held(bed, BELAY_HELD_ELECTION, "chief", &view) == 0 && view.held.holders_count == 1);
@@ -205,7 +205,7 @@ static void on_all(belay_multilock_t *lock, int status) {
   bed->arg = lock;
 }
 
-OWNED_TEST(the_names_of_a_multilock_have_one_mark) {
+OWNED_TEST(multilock_marks) {
   belay_lock_options_t options = with_ttl(TTL);
   belay_multilock_t *lock;
   options.data = bed;
@@ -222,7 +222,7 @@ OWNED_TEST(the_names_of_a_multilock_have_one_mark) {
 }
 
 /* On each of its servers it is a lock, and is broken there. */
-TEST(what_a_redlock_has_on_each_server) {
+TEST(redlock_holders) {
   needs_quorum();
   bed_t *bed = open_bed("me");
   belay_client_options_t o = client_options();
@@ -253,7 +253,7 @@ TEST(what_a_redlock_has_on_each_server) {
   server_stop(more[1]);
 }
 
-TEST_IN(who_waits_gets_what_was_broken, bed, open_bed("dead")) {
+TEST_IN(waiter_gets_a_broken_lock, bed, open_bed("dead")) {
   belay_client_options_t o = client_options();
   o.owner = "next";
   belay_client_t *client = bed_connect(bed, server_url(bed->server), &o);
@@ -279,7 +279,7 @@ TEST_IN(who_waits_gets_what_was_broken, bed, open_bed("dead")) {
 }
 
 /* The same holder takes it again: that is another hold. */
-OWNED_TEST(a_later_hold_is_not_touched) {
+OWNED_TEST(break_keeps_a_later_hold) {
   belay_lock_options_t options = with_ttl(TTL);
   contender_t *c = held_by(contender_new(bed, "n", &options));
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
@@ -290,7 +290,7 @@ OWNED_TEST(a_later_hold_is_not_touched) {
   assert_int_equal(c->lost, 0);
 }
 
-OWNED_TEST(some_of_several) {
+OWNED_TEST(break_one_of_several) {
   held_by(permits(bed, 3, 3 * TTL));
   contender_t *stays = held_by(permits(bed, 2, TTL)), *next = permits(bed, 2, TTL);
   assert_error(begin_acquire(next, BELAY_FOREVER), 0);
@@ -304,7 +304,7 @@ OWNED_TEST(some_of_several) {
   assert_error(release(stays), 0);
 }
 
-OWNED_TEST(all_readers_and_then_a_writer) {
+OWNED_TEST(break_readers_then_writer) {
   belay_broken_t broken;
   for (int i = 0; i < 20; i++)
     held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
@@ -321,7 +321,7 @@ OWNED_TEST(all_readers_and_then_a_writer) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-OWNED_TEST(another_leads) {
+OWNED_TEST(break_leader) {
   belay_broken_t broken;
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_t *first = campaign(bed->client, "first");
@@ -391,7 +391,7 @@ static void note(belay_request_t *request, int status, const belay_broken_t *bro
   told[1] += status == 0;
 }
 
-OWNED_TEST(it_may_be_cancelled) {
+OWNED_TEST(cancel_break) {
   belay_lock_options_t options = with_ttl(TTL);
   int told[2] = {0};
   for (int turns = 0; turns < 8; turns++) {

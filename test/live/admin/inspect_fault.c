@@ -56,7 +56,7 @@ static bed_t *open_plot(plot_t *plot, fake_t **fake) {
 }
 
 /* The question is lost, and asked again; of the release all is known. */
-TEST(a_refusal_is_told_as_one) {
+TEST(refused_release_is_reported) {
   fake_t *fake;
   plot_t plot = {.answer = {held_once, "", held_once}, .release = "-NOPERM not you\r\n"};
   bed_t *bed = open_plot(&plot, &fake);
@@ -67,7 +67,7 @@ TEST(a_refusal_is_told_as_one) {
   fake_stop(fake);
 }
 
-TEST(who_is_told_twice) {
+TEST(holder_listed_twice) {
   fake_t *fake;
   plot_t plot = {.answer = {held_once, held_twice}, .release = ":1\r\n"};
   bed_t *bed = open_plot(&plot, &fake);
@@ -79,7 +79,7 @@ TEST(who_is_told_twice) {
 
 /* Renewing holders move a silent holder to the end of the list, where it is not listed. It still
  * counts as present. */
-BED_TEST_OF(who_is_not_told_is_not_missed, o.max_reply = o.max_bytes = 65536) {
+BED_TEST_OF(unlisted_holder_is_unseen, o.max_reply = o.max_bytes = 65536) {
   static const char key[] = "belay::semaphore::{n}";
   char token[16];
   belay_broken_t broken;
@@ -128,7 +128,7 @@ static void note_held(belay_request_t *request, int status, const belay_held_t *
 
 /* The first reply comes after most of the time, and the second one never. Another request with
  * half as much time more ends later. */
-TEST(both_questions_have_one_time) {
+TEST(both_requests_share_the_timeout) {
   fake_t *fake;
   const int64_t timeout_ms = 1000 * slow();
   order_t order = {0};

@@ -101,7 +101,7 @@ static void make_noise(server_t *server) {
   server_do(server, "ZADD", "belay::semaphore::{over}", "1", "a token that has run out", NULL);
 }
 
-BED_TEST_OF(what_is_held_and_nothing_else, o.owner = "db7:4711") {
+BED_TEST_OF(list_of_all_kinds, o.owner = "db7:4711") {
   make_noise(bed->server);
   hold(bed, BELAY_HELD_LOCK, "a{b}::c", false);
   hold(bed, BELAY_HELD_RWLOCK, "read", false);
@@ -151,7 +151,7 @@ static void make_nonsense(server_t *server) {
   server_do(server, "SET", "belay::lock::{ever}", "o", NULL);
 }
 
-BED_TEST_OF(what_others_have_written, o.max_reply = o.max_bytes = 65536) {
+BED_TEST_OF(list_with_foreign_values, o.max_reply = o.max_bytes = 65536) {
   static view_t view;
   make_nonsense(bed->server);
   belay_sweep_options_t options = list_options();
@@ -177,14 +177,14 @@ BED_TEST_OF(what_others_have_written, o.max_reply = o.max_bytes = 65536) {
   assert_int_equal(client_stats(bed).drops, 0);
 }
 
-BED_TEST(nothing_is_held) {
+BED_TEST(empty_list) {
   make_noise(bed->server);
   belay_sweep_options_t options = list_options();
   (void)sweep_once(bed, &options);
   assert_int_equal(listing.n, 0);
 }
 
-BED_TEST(all_of_many) {
+BED_TEST(list_of_many) {
   make_locks(bed->server, 1500);
   make_keys(bed->server, "belay::session::{u", 3000);
   belay_sweep_options_t options = list_options();
@@ -199,7 +199,7 @@ static void cut(broom_t *broom, broom_event_t event) {
     server_do(broom->bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
 }
 
-BED_TEST(a_connection_that_ends_leaves_nothing_out) {
+BED_TEST(list_with_lost_connections) {
   make_locks(bed->server, 900);
   belay_sweep_options_t options = list_options();
   options.batch = 100;
@@ -210,7 +210,7 @@ BED_TEST(a_connection_that_ends_leaves_nothing_out) {
   assert_true(client_stats(bed).drops > 0);
 }
 
-BED_TEST(it_may_be_ended_in_any_callback) {
+BED_TEST(cancel_in_any_callback) {
   make_locks(bed->server, 300);
   for (unsigned at = 1; at <= 300; at += 60)
     for (int closes = 0; closes < 2; closes++) {

@@ -60,7 +60,7 @@ static bed_t *open_at(const char *scheme, const server_t *server, const char *re
   return listen_to(bed_open_at(url, &options));
 }
 
-TEST_ON(the_log_says_where_nobody_is, server,
+TEST_ON(log_of_an_unreachable_server, server,
         server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char place[64];
   snprintf(place, sizeof place, "127.0.0.1:%d: ", server_port(server));
@@ -73,7 +73,7 @@ TEST_ON(the_log_says_where_nobody_is, server,
   bed_close(bed);
 }
 
-TEST(the_log_says_which_socket) {
+TEST(log_of_a_missing_socket) {
   belay_client_options_t options = hasty();
   bed_t *bed = listen_to(bed_open_at("unix://me:" SECRET "@/nowhere/re%09dis.sock", &options));
   assert_error(ping(bed), BELAY_EUNREACHABLE);
@@ -81,7 +81,7 @@ TEST(the_log_says_which_socket) {
   bed_close(bed);
 }
 
-TEST_ON(the_log_says_who_wants_another_password, server,
+TEST_ON(log_of_a_wrong_password, server,
         server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char place[64], url[128];
   belay_client_options_t options = hasty();
@@ -95,7 +95,7 @@ TEST_ON(the_log_says_who_wants_another_password, server,
   bed_close(bed);
 }
 
-/* One line for a reason, however often it is asked, and another one when there is another reason. */
+/* One log line per cause: repeats are not logged, another cause is. */
 static void expect_one_line(const char *scheme, const char *rest, int status) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   char place[64];

@@ -4,7 +4,7 @@
 #include "support/fixtures/admin/sweeps.h"
 #include "support/models/glob.h"
 
-BED_TEST(it_tells_and_leaves_alone) {
+BED_TEST(sweep_reports_and_keeps_keys) {
   char key[BROOM_KEY_MAX];
   make_keys(bed->server, "belay::session::{u", 2500);
   make_keys(bed->server, "belay::limiter::{u", 500);
@@ -35,7 +35,7 @@ BED_TEST(it_tells_and_leaves_alone) {
   assert_int_equal(server_calls(bed->server, "unlink"), 0);
 }
 
-BED_TEST(it_deletes_what_matches) {
+BED_TEST(sweep_deletes_matching_keys) {
   make_keys(bed->server, "belay::session::{u", 3000);
   make_keys(bed->server, "belay::limiter::{u", 500);
   make_keys(bed->server, "belay2::session::{u", 500);
@@ -173,7 +173,7 @@ static void write_more(broom_t *broom, broom_event_t event) {
     drop_keys(server, "belay::old", 900);
 }
 
-BED_TEST(what_stays_is_found_while_the_rest_changes) {
+BED_TEST(keys_found_during_changes) {
   char key[BROOM_KEY_MAX];
   make_keys(bed->server, "belay::stay", 600);
   make_keys(bed->server, "belay::old", 1000);

@@ -1,13 +1,12 @@
-/* Sweeps where something goes wrong: answers are lost, servers are replaced, replies are too large or wrong, everything
- * is closed. */
+/* Sweeps with faults: lost replies, replaced servers, large or wrong replies, closes. */
 #include <stdio.h>
 
 #include "support/deployments/fake.h"
 #include "support/deployments/relay.h"
 #include "support/fixtures/admin/sweeps.h"
 
-/* The wire is cut again and again, before and behind what is being executed. */
-TEST(lost_answers_lose_nothing) {
+/* The connection is cut again and again, before and after the execution of a call. */
+TEST(lost_replies) {
   for (int remove = 0; remove < 2; remove++) {
     char key[BROOM_KEY_MAX];
     bed_t *bed = bed_open_relayed(NULL);
@@ -45,7 +44,7 @@ static void replace_server(broom_t *broom, broom_event_t event) {
     server_restart_keeping(broom->bed->server);
 }
 
-BED_TEST(another_server_is_another_cursor) {
+BED_TEST(restart_on_another_server) {
   char key[BROOM_KEY_MAX];
   make_keys(bed->server, "belay::k", 1000);
   belay_sweep_options_t options = sweep_options("k*", false);
@@ -86,7 +85,7 @@ BED_TEST_OF(patience_ends, o.timeout_ms = 100; o.reconnect_max_ms = 50) {
 }
 
 /* A pause of the sweep is no delay of a reply. Without replies the sweep sends no faster. */
-BED_TEST_OF(a_rest_is_no_waiting, o.timeout_ms = 100 * slow()) {
+BED_TEST_OF(pause_does_not_use_patience, o.timeout_ms = 100 * slow()) {
   make_keys(bed->server, "belay::k", 50);
   belay_sweep_options_t options = sweep_options("k*", false);
   options.batch = 40; /* there are two pages */
@@ -116,9 +115,9 @@ static void make_long_keys(server_t *server, unsigned n, size_t len) {
   free(key);
 }
 
-BED_TEST_OF(pages_that_are_too_large_become_smaller, o.max_reply = o.max_bytes = 65536;
-            o.reconnect_min_ms = 1; o.reconnect_max_ms = 2) {
-  /* Not longer: a table that shrinks gathers what is left in a few places, each of which is a page at least. */
+BED_TEST_OF(page_size_is_reduced, o.max_reply = o.max_bytes = 65536; o.reconnect_min_ms = 1;
+            o.reconnect_max_ms = 2) {
+  /* Not longer: a shrinking table collects its keys in a few buckets, which SCAN returns whole. */
   make_long_keys(bed->server, 600, 1000);
   const belay_sweep_options_t options = sweep_options("*", true);
   broom_t *broom = broom_new(bed, bed->client, &options);
@@ -137,7 +136,7 @@ static void keep_detail(broom_t *broom, broom_event_t event) {
     detail_of_refusal = belay_detail(broom->bed->belay);
 }
 
-BED_TEST(what_is_not_permitted) {
+BED_TEST(scan_or_unlink_not_permitted) {
   static const char *const rights[] = {"-scan", "-unlink"};
   make_keys(bed->server, "belay::k", 100);
   const belay_sweep_options_t options = sweep_options("*", true);
@@ -230,8 +229,7 @@ static void forget(fake_link_t *link, const char *const *words, size_t count, vo
   fake_hang_up(link);
 }
 
-TEST_ON(it_does_not_begin_anew_for_ever, fake,
-        fake_start(&(fake_options_t){.on_command = forget})) {
+TEST_ON(restarts_are_bounded, fake, fake_start(&(fake_options_t){.on_command = forget})) {
   belay_client_options_t client = client_options();
   client.reconnect_min_ms = 1;
   client.reconnect_max_ms = 2;
@@ -265,7 +263,7 @@ static void end_it(broom_t *broom, broom_event_t event) {
 
 /* Each kind of callback ends everything while keys remain. Keys whose deletion was not reported
  * stay. */
-TEST(every_callback_may_end_everything) {
+TEST(close_in_any_callback) {
   for (plot.event = BROOM_KEYS; plot.event <= BROOM_DONE; plot.event++)
     for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
       bed_t *bed = bed_open(NULL);
@@ -295,7 +293,7 @@ TEST(every_callback_may_end_everything) {
 }
 
 /* While it is asked for, while it rests, while nothing can be reached. */
-TEST(an_end_at_any_time) {
+TEST(close_at_any_time) {
   for (int how = 0; how < 3; how++)
     for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
       bed_t *bed = bed_open(NULL);

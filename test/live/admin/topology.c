@@ -17,7 +17,7 @@ static size_t servers_here(void) {
   }
 }
 
-BED_TEST(all_are_told) {
+BED_TEST(all_servers_are_reported) {
   const char *info = server_string(bed->server, "INFO", "server", NULL);
   char run_id[48], version[48];
   assert_int_equal(sscanf(strstr(info, "run_id:"), "run_id:%40s", run_id), 1);
@@ -40,8 +40,8 @@ BED_TEST(all_are_told) {
   }
 }
 
-/* The local clock is wrong by `shift` ms. The result is the distance of the other clocks from it. */
-BED_TEST(a_clock_that_is_wrong) {
+/* The local clock is wrong by `shift` ms; the result is relative to it. */
+BED_TEST(wrong_local_clock) {
   bed_fake_wall(bed);
   for (int64_t shift = -90000; shift <= 90000; shift += 180000) {
     fake_wall.shift = shift;
@@ -54,7 +54,7 @@ BED_TEST(a_clock_that_is_wrong) {
 }
 
 /* The stated error bound holds. */
-BED_TEST(a_clock_that_it_takes_long_to_look_at) {
+BED_TEST(slow_local_clock) {
   bed_fake_wall(bed);
   fake_wall.slow = 20;
   assert_error(tour(bed, &report, 1, 0), 0);
@@ -63,7 +63,7 @@ BED_TEST(a_clock_that_it_takes_long_to_look_at) {
 }
 
 /* It leaves no connection behind, and belay_close() need not wait for anything. */
-TEST(its_connections_are_closed) {
+TEST(connections_are_closed) {
   needs_one_server("its connections are counted");
   bed_t *bed = bed_open(NULL);
   assert_error(begin_ping(bed), 0);
@@ -82,7 +82,7 @@ TEST(its_connections_are_closed) {
   bed_close(bed);
 }
 
-TEST(one_that_is_away) {
+TEST(unreachable_server) {
   needs_one_server("where others must find it");
   if (servers_here() > 1)
     skip();
@@ -104,7 +104,7 @@ TEST(one_that_is_away) {
   bed_close(bed);
 }
 
-TEST(one_that_does_not_let_us_in) {
+TEST(wrong_password) {
   needs_one_server("whose password is this one's");
   belay_client_options_t options = client_options();
   options.password = "wrong";
@@ -114,7 +114,7 @@ TEST(one_that_does_not_let_us_in) {
   bed_close(bed);
 }
 
-BED_TEST(it_may_be_cancelled_at_any_time) {
+BED_TEST(cancel_at_any_time) {
   unsigned well = 0, canceled = 0;
   for (int turns = 0; turns < 60; turns++) {
     assert_error(begin_tour(bed, &report, 2, 0), 0);
@@ -131,7 +131,7 @@ BED_TEST(it_may_be_cancelled_at_any_time) {
   print_message("%u ended well, %u were cancelled\n", well, canceled);
 }
 
-TEST(all_may_be_closed_at_any_time) {
+TEST(close_at_any_time) {
   for (int turns = 0; turns < 24; turns++) {
     bed_t *bed = bed_open(NULL);
     assert_error(begin_tour(bed, &report, 2, 0), 0);

@@ -84,8 +84,7 @@ TEST_ON(a_cluster, cluster, cluster_start(NULL)) {
 
 /* A client without a map asks for the owner of the first slot, which is dead. It waits for a
  * part of the time only. */
-TEST_ON(a_cluster_whose_first_is_dead, cluster,
-        cluster_start(&(cluster_options_t){.without_replicas = true})) {
+TEST_ON(first_node_down, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   server_kill(cluster_node(cluster, 0));
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   assert_error(tour(bed, &report, 4, 1500 * slow()), 0);
@@ -101,7 +100,7 @@ TEST_ON(a_cluster_whose_first_is_dead, cluster,
 }
 
 /* A Sentinel that is found late is asked, too. */
-TEST_ON(sentinels_that_come_late, group, group_start(NULL)) {
+TEST_ON(late_sentinels, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_pause(group_sentinel(group, i));

@@ -53,7 +53,7 @@ static fake_t *fake_open(bed_t **bed) {
 
 /* One name lookup hangs: the result says that this server is unknown, and has the reply of the
  * other. */
-TEST(a_look_up_that_hangs) {
+TEST(hanging_lookup) {
   bed_t *bed;
   fake_t *fake = fake_open(&bed);
   for (int i = 0; i < 2; i++) {
@@ -71,7 +71,7 @@ TEST(a_look_up_that_hangs) {
 }
 
 /* A close waits for the lookup, and its callback runs after it. */
-TEST(what_is_closed_waits_for_it) {
+TEST(close_waits_for_the_lookup) {
   for (int told = 0; told < 2; told++)
     for (int all = 0; all < 2; all++) {
       bed_t *bed;

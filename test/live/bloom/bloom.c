@@ -8,7 +8,7 @@
 #define CONFIG "belay::bloom::{seen}"
 #define SEGMENT "belay::bloom::{seen::0}"
 
-BLOOM_TEST(what_was_added_is_found, bloom_options(1000, 1e-6)) {
+BLOOM_TEST(added_items_are_found, bloom_options(1000, 1e-6)) {
   assert_int_equal(server_keys(bed->server), 0); /* nothing was sent */
   assert_false(sift_exists(sieve, "a"));
   assert_true(sift_add(sieve, "a"));
@@ -25,7 +25,7 @@ BLOOM_TEST(what_was_added_is_found, bloom_options(1000, 1e-6)) {
   expect_ttls(bed->server);
 }
 
-BLOOM_TEST(it_costs_one_command, bloom_options(1000, 0.01)) {
+BLOOM_TEST(one_command_per_operation, bloom_options(1000, 0.01)) {
   sift_t sift = {0};
   expect_sift(&sift, begin_open_sieve(sieve, &sift), 0);
   uint64_t commands = client_stats(bed).commands;
@@ -79,7 +79,7 @@ TEST(many_at_once) {
   many_of(10000, 2000000, true); /* over three segments */
 }
 
-BED_TEST(a_million_are_all_found) {
+BED_TEST(million_items_are_found) {
   enum { BATCH = 50000 };
   static bool answers[BATCH];
   sieve_t sieve;
@@ -146,7 +146,7 @@ static void compare_with_memory(const belay_bloom_options_t *options, size_t n) 
   bed_close(bed);
 }
 
-TEST(bits_are_where_memory_has_them) {
+TEST(same_bits_as_in_memory) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde";
   belay_bloom_options_t options = bloom_options(2000, 0.1);
   compare_with_memory(&options, 1500);
@@ -163,7 +163,7 @@ TEST(bits_are_where_memory_has_them) {
   compare_with_memory(&options, 5000);
 }
 
-BLOOM_TEST(another_configuration_is_an_error, bloom_options(1000, 0.01)) {
+BLOOM_TEST(other_options_are_a_mismatch, bloom_options(1000, 0.01)) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
   assert_true(sift_add(sieve, "a"));
   belay_bloom_info_t before = sift_info(sieve);
@@ -220,7 +220,7 @@ static void expect_made(const belay_bloom_options_t *options) {
   bed_close(bed);
 }
 
-TEST(what_one_was_made_with) {
+TEST(options_of_an_existing_filter) {
   belay_bloom_options_t options = bloom_options(1234, 0.003);
   options.seed = 99;
   expect_made(&options);
@@ -239,7 +239,7 @@ TEST(what_one_was_made_with) {
   expect_made(&options);
 }
 
-BLOOM_TEST(what_is_no_filter_was_made_with_nothing, bloom_options(1000, 0.01)) {
+BLOOM_TEST(options_of_a_foreign_value, bloom_options(1000, 0.01)) {
   sift_t sift = {0};
   server_do(bed->server, "SET", CONFIG, "hello", NULL);
   expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EMISMATCH);
@@ -249,7 +249,7 @@ BLOOM_TEST(what_is_no_filter_was_made_with_nothing, bloom_options(1000, 0.01)) {
   expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EWRONGTYPE);
 }
 
-BLOOM_TEST(what_is_no_filter_is_left_alone, bloom_options(1000, 0.01)) {
+BLOOM_TEST(foreign_values_are_kept, bloom_options(1000, 0.01)) {
   server_do(bed->server, "SET", CONFIG, "hello", NULL);
   assert_string_equal(expect_add_fails(sieve, "a", BELAY_EMISMATCH),
                       CONFIG ": it holds no configuration of a Bloom filter");
@@ -300,7 +300,7 @@ BLOOM_TEST_OF(all_keys_end_together, bloom_options(5000000, 0.01), o.ttl_ms = 10
   assert_between(sift_info(sieve).remaining_ms, 50000, 100000);
 }
 
-BLOOM_TEST_OF(one_for_ever_has_no_ttl, bloom_options(1000, 0.01), o.ttl_ms = 0) {
+BLOOM_TEST_OF(filter_without_ttl, bloom_options(1000, 0.01), o.ttl_ms = 0) {
   sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
   assert_true(server_calls(bed->server, "bitop") > 0);
   assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
@@ -309,7 +309,7 @@ BLOOM_TEST_OF(one_for_ever_has_no_ttl, bloom_options(1000, 0.01), o.ttl_ms = 0) 
   assert_int_equal(sift_info(sieve).remaining_ms, -1);
 }
 
-BLOOM_TEST_OF(it_ends_and_begins_anew, bloom_options(1000, 1e-6), o.ttl_ms = 1000) {
+BLOOM_TEST_OF(expired_filter_is_created_again, bloom_options(1000, 1e-6), o.ttl_ms = 1000) {
   assert_true(sift_add(sieve, "a"));
   int64_t generation = sift_info(sieve).generation;
   bed_run_for(bed, 1100);

@@ -10,7 +10,7 @@
 #define SEGMENT "belay::bloom::{seen::0}"
 
 /* Never "not seen", and never "new". */
-BLOOM_TEST(a_segment_that_is_lost_is_missed, bloom_options(1000, 1e-6)) {
+BLOOM_TEST(lost_segment_is_an_error, bloom_options(1000, 1e-6)) {
   sieve_t other;
   sieve_new(&other, bed, 1000, 1e-6);
   assert_true(sift_add(sieve, "a"));
@@ -34,7 +34,7 @@ BLOOM_TEST(a_segment_that_is_lost_is_missed, bloom_options(1000, 1e-6)) {
   expect_ttls(bed->server);
 }
 
-BLOOM_TEST_OF(of_several_segments_one_is_lost, bloom_options(0, 0),
+BLOOM_TEST_OF(one_of_several_segments_is_lost, bloom_options(0, 0),
               o.bits = BELAY_BLOOM_SEGMENT_BITS * 3) {
   static bool answers[1000];
   sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
@@ -57,7 +57,7 @@ BLOOM_TEST_OF(of_several_segments_one_is_lost, bloom_options(0, 0),
 
 /* Without the configuration, clients that know the filter go on, and others cannot create a new
  * one over it. */
-BLOOM_TEST(a_configuration_that_is_lost_erases_nothing, bloom_options(1000, 1e-6)) {
+BLOOM_TEST(lost_configuration_keeps_segments, bloom_options(1000, 1e-6)) {
   sieve_t other;
   sieve_new(&other, bed, 1000, 1e-6);
   assert_true(sift_add(sieve, "a"));
@@ -95,7 +95,7 @@ BLOOM_TEST(everything_is_lost, bloom_options(1000, 1e-6)) {
 }
 
 /* A string that begins like no segment of this filter. */
-BLOOM_TEST(a_segment_of_somebody_else_is_left_alone, bloom_options(1000, 1e-6)) {
+BLOOM_TEST(foreign_segment_is_kept, bloom_options(1000, 1e-6)) {
   server_do(bed->server, "SET", SEGMENT, "hello world", NULL);
   (void)expect_exists_fails(sieve, "a", BELAY_ELOST);
   assert_string_equal(server_string(bed->server, "GET", SEGMENT, NULL), "hello world");
@@ -109,7 +109,7 @@ BLOOM_TEST(a_segment_of_somebody_else_is_left_alone, bloom_options(1000, 1e-6)) 
 }
 
 /* A segment longer than possible, written with other options. */
-BLOOM_TEST(a_segment_that_is_too_long, bloom_options(1000, 1e-6)) {
+BLOOM_TEST(too_long_segment, bloom_options(1000, 1e-6)) {
   static bool answers[1000];
   assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "SETBIT", SEGMENT, "1000000", "1", NULL);
@@ -123,7 +123,7 @@ BLOOM_TEST(a_segment_that_is_too_long, bloom_options(1000, 1e-6)) {
 }
 
 /* A bitmap travels in the slot of its segment: to no other keys. */
-BED_TEST(a_bitmap_needs_no_other_slot) {
+BED_TEST(bitmap_stays_in_one_slot) {
   sieve_t sieve;
   server_do(bed->server, "ACL", "SETUSER", "default", "resetkeys", "~" CONFIG, "~" SEGMENT,
             "~belay::bloom::{seen::0}::*", NULL);
@@ -135,7 +135,7 @@ BED_TEST(a_bitmap_needs_no_other_slot) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(many_create_it_at_once) {
+BED_TEST(concurrent_creation) {
   enum { USERS = 16 };
   sieve_t sieves[USERS];
   belay_bloom_options_t options = bloom_options(0, 0);
@@ -164,7 +164,7 @@ BED_TEST(many_create_it_at_once) {
 }
 
 /* A program died during the creation: the next client completes it. */
-BED_TEST(one_that_was_never_finished_is_finished) {
+BED_TEST(unfinished_filter_is_completed) {
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(0, 0.01);
   options.bits = BELAY_BLOOM_SEGMENT_BITS * 3;
@@ -192,7 +192,7 @@ BED_TEST(one_that_was_never_finished_is_finished) {
   expect_ttls(bed->server);
 }
 
-BLOOM_TEST(it_is_cleared_under_another_ones_feet, bloom_options(1000, 1e-6)) {
+BLOOM_TEST(clear_during_operations, bloom_options(1000, 1e-6)) {
   sieve_t other;
   sieve_new(&other, bed, 1000, 1e-6);
   assert_true(sift_add(sieve, "a"));
@@ -218,7 +218,7 @@ BLOOM_TEST(it_is_cleared_under_another_ones_feet, bloom_options(1000, 1e-6)) {
 }
 
 /* A filter with other options, and a value that is no configuration. */
-BED_TEST(a_clear_clears_whatever_is_there) {
+BED_TEST(clear_of_any_filter) {
   sieve_t sieve, large;
   belay_bloom_options_t options = bloom_options(0, 0);
   options.bits = BELAY_BLOOM_SEGMENT_BITS * 20;
@@ -236,7 +236,7 @@ BED_TEST(a_clear_clears_whatever_is_there) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-BLOOM_TEST(scripts_are_forgotten, bloom_options(1000, 0.01)) {
+BLOOM_TEST(script_cache_flushed, bloom_options(1000, 0.01)) {
   for (int i = 0; i < 3; i++) {
     sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
@@ -247,7 +247,7 @@ BLOOM_TEST(scripts_are_forgotten, bloom_options(1000, 0.01)) {
 }
 
 /* Somebody was away between reading "being created" and creating. */
-TEST_ON(a_segment_is_not_created_late, server, server_start(NULL)) {
+TEST_ON(segment_is_not_created_late, server, server_start(NULL)) {
   int64_t now = server_now_ms(server);
   char past[24], soon[24], ends[24];
   (void)snprintf(past, sizeof past, "%lld", (long long)now - 1);

@@ -218,7 +218,7 @@ static void play(const belay_bloom_options_t *options, unsigned operations) {
   bed_close(game.bed);
 }
 
-TEST(as_the_model_says) {
+TEST(same_as_model) {
   belay_bloom_options_t options = bloom_options(300, 0.05); /* batches are bitmaps */
   play(&options, OPERATIONS);
   options = bloom_options(3, 0.3); /* full at once */

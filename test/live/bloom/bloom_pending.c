@@ -1,4 +1,4 @@
-/* Operations on Bloom filters that are under way: answers are lost, many wait, everything is closed. */
+/* Pending operations on Bloom filters: lost replies, many waiting operations, closes. */
 #include "support/fixtures/data/blooms.h"
 #include "support/deployments/relay.h"
 #include "support/models/scripts.h"
@@ -11,7 +11,7 @@ static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
 }
 
 /* A repeated add could only answer "not new" for its own item, so it is not repeated. */
-RELAY_TEST(an_add_is_not_sent_again) {
+RELAY_TEST(add_is_not_resent) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 10000, 1e-6);
   assert_true(sift_add(&sieve, "first"));
@@ -33,7 +33,7 @@ RELAY_TEST(an_add_is_not_sent_again) {
   expect_ttls(bed->server);
 }
 
-RELAY_TEST(an_exists_is_asked_again) {
+RELAY_TEST(exists_is_resent) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 10000, 1e-6);
   assert_true(sift_add(&sieve, "a"));
@@ -49,7 +49,7 @@ RELAY_TEST(an_exists_is_asked_again) {
 }
 
 /* At each of its steps. */
-RELAY_TEST(an_opening_goes_on_after_a_cut) {
+RELAY_TEST(opening_survives_a_lost_connection) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 10000, 1e-6);
   for (int i = 0; i < 4; i++) {
@@ -65,7 +65,7 @@ RELAY_TEST(an_opening_goes_on_after_a_cut) {
   expect_ttls(bed->server);
 }
 
-BLOOM_TEST(all_that_wait_for_an_opening_are_told, bloom_options(1000, 1e-6)) {
+BLOOM_TEST(waiting_operations_end_with_the_opening, bloom_options(1000, 1e-6)) {
   sift_t sifts[6] = {0};
   server_pause(bed->server);
   sifts[0].request.timeout_ms = 50;
@@ -88,7 +88,7 @@ BLOOM_TEST(all_that_wait_for_an_opening_are_told, bloom_options(1000, 1e-6)) {
   assert_false(sift_exists(sieve, "a")); /* nothing was sent of it */
 }
 
-BED_TEST(nothing_can_be_reached) {
+BED_TEST(unreachable_server) {
   sieve_t sieve;
   sift_t sifts[3] = {0};
   belay_client_options_t options = client_options();

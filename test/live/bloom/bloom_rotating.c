@@ -65,7 +65,7 @@ static void make_older(server_t *server, int windows) {
   server_do(server, "EVAL", script, "1", CONFIG, by, NULL);
 }
 
-BLOOM_TEST(it_forgets_after_two_windows, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(items_expire_after_two_windows, rotating(100, 0.001, WINDOW)) {
   assert_false(sift_exists(sieve, "a"));
   assert_int_equal(server_keys(bed->server), 1);
   assert_true(sift_add(sieve, "a"));
@@ -87,7 +87,7 @@ BLOOM_TEST(it_forgets_after_two_windows, rotating(100, 0.001, WINDOW)) {
   expect_ttls(bed->server);
 }
 
-BLOOM_TEST(what_is_seen_again_is_seen_for_longer, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(add_renews_an_item, rotating(100, 0.001, WINDOW)) {
   assert_true(sift_add(sieve, "a"));
   for (int i = 0; i < 5; i++) {
     make_older(bed->server, 1);
@@ -108,7 +108,7 @@ static void expect_end(bed_t *bed, const char *key, int64_t at) {
                  at - lag(), at + lag());
 }
 
-BLOOM_TEST(all_of_it_ends_by_itself, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(keys_expire, rotating(100, 0.001, WINDOW)) {
   char key[96];
   assert_false(sift_exists(sieve, "a"));
   expect_end(bed, CONFIG, server_now_ms(bed->server) + 2 * WINDOW + 2000);
@@ -144,7 +144,7 @@ BLOOM_TEST(time_passes, rotating(100, 0.001, 1000)) {
   expect_ttls(bed->server);
 }
 
-BLOOM_TEST(what_is_lost_too_early_is_noticed, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(early_loss_is_an_error, rotating(100, 0.001, WINDOW)) {
   assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "FLUSHALL", NULL);
   expect_exists_fails(sieve, "a", BELAY_ELOST);
@@ -154,7 +154,7 @@ BLOOM_TEST(what_is_lost_too_early_is_noticed, rotating(100, 0.001, WINDOW)) {
   assert_true(sift_add(sieve, "a"));
 }
 
-BLOOM_TEST(clocks_that_are_set_back, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(clock_set_back, rotating(100, 0.001, WINDOW)) {
   sieve_t other;
   rotating_new(&other, bed, 100, 0.001);
   assert_true(sift_add(sieve, "a"));
@@ -215,7 +215,7 @@ static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
   return (*random * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-BED_TEST(it_answers_as_the_model_does) {
+BED_TEST(same_as_model) {
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned found = 0, missed = 0, ages = 0;
   sieve_t sieves[3];
@@ -255,7 +255,7 @@ BED_TEST(it_answers_as_the_model_does) {
   model_age(&m, 2);
 }
 
-BED_TEST_OF(it_keeps_to_its_rate, o.timeout_ms = 30000) {
+BED_TEST_OF(error_rate, o.timeout_ms = 30000) {
   enum { FULL = 2000, OTHERS = 30000 };
   sieve_t sieve;
   rotating_new(&sieve, bed, FULL, 0.01);
@@ -275,7 +275,7 @@ BED_TEST_OF(it_keeps_to_its_rate, o.timeout_ms = 30000) {
   assert_int_equal(count(2 * FULL, false), 0);
 }
 
-BLOOM_TEST(creating_it_again_erases_nothing, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(creation_is_idempotent, rotating(100, 0.001, WINDOW)) {
   sieve_t again;
   const belay_bloom_options_t options = rotating(100, 0.001, WINDOW);
   assert_true(sift_add(sieve, "a"));
@@ -292,7 +292,7 @@ BLOOM_TEST(creating_it_again_erases_nothing, rotating(100, 0.001, WINDOW)) {
                       CONFIG ": it has another window");
 }
 
-BLOOM_TEST(a_layer_that_is_gone_is_not_empty, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(lost_layer_is_an_error, rotating(100, 0.001, WINDOW)) {
   char key[2][96];
   int64_t window = window_of(bed, WINDOW);
   for (int i = 0; i < 2; i++)
@@ -320,7 +320,7 @@ BLOOM_TEST(a_layer_that_is_gone_is_not_empty, rotating(100, 0.001, WINDOW)) {
   assert_true(sift_add(sieve, "a"));
 }
 
-BLOOM_TEST(what_is_wrong_is_left_alone, rotating(100, 0.001, WINDOW)) {
+BLOOM_TEST(damaged_state_is_kept, rotating(100, 0.001, WINDOW)) {
   static const char *const states[] = {"x", "000000000000000x1", "00000000000000012",
                                        "0000000000000001", "99999999999999991"};
   char key[96];
@@ -348,7 +348,7 @@ BLOOM_TEST(what_is_wrong_is_left_alone, rotating(100, 0.001, WINDOW)) {
   assert_string_equal(belay_detail(bed->belay), "capacity: a layer takes more than 33554432 bits");
 }
 
-TEST(an_add_is_not_sent_again) {
+TEST(add_is_not_resent) {
   belay_client_options_t client = relay_client_options();
   bed_t *bed = bed_open_relayed(&client);
   sieve_t sieve;

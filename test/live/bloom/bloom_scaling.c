@@ -37,7 +37,7 @@ static size_t count(const bool *answers, size_t n, bool what) {
 
 static bool answers[SIFT_MAX];
 
-TEST_IN(it_keeps_to_its_rate_however_large_it_grows, bed, patient_bed()) {
+TEST_IN(error_rate_of_many_layers, bed, patient_bed()) {
   const struct {
     int64_t capacity;
     double rate;
@@ -82,7 +82,7 @@ TEST_IN(it_keeps_to_its_rate_however_large_it_grows, bed, patient_bed()) {
   }
 }
 
-TEST_IN(a_whole_batch_grows_it, bed, patient_bed()) {
+TEST_IN(batch_adds_layers, bed, patient_bed()) {
   sieve_t sieve;
   scaling_new(&sieve, bed, 1000, 0.001);
   int64_t begun = clock_now();
@@ -99,7 +99,7 @@ TEST_IN(a_whole_batch_grows_it, bed, patient_bed()) {
   assert_between(info.remaining_ms, INT64_C(2591000000), INT64_C(2592000000));
 }
 
-BLOOM_TEST_OF(for_ever, scaling(2, 0.01), o.ttl_ms = 0) {
+BLOOM_TEST_OF(filter_without_ttl, scaling(2, 0.01), o.ttl_ms = 0) {
   sift_many(sieve, true, sift_items(0, 10), 10, answers);
   assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", LAYER(0), NULL), -1);
@@ -107,7 +107,7 @@ BLOOM_TEST_OF(for_ever, scaling(2, 0.01), o.ttl_ms = 0) {
   assert_int_equal(sift_info(sieve).remaining_ms, -1);
 }
 
-BLOOM_TEST_OF(all_of_it_ends_together, scaling(2, 0.01), o.ttl_ms = 50000) {
+BLOOM_TEST_OF(all_keys_end_together, scaling(2, 0.01), o.ttl_ms = 50000) {
   sift_many(sieve, true, sift_items(0, 3), 3, answers);
   bed_run_for(bed, 30);
   sift_many(sieve, true, sift_items(3, 10), 10, answers);
@@ -186,7 +186,7 @@ static void compare_batch(model_t *m, sieve_t *sieve, uint64_t *random) {
     assert_int_equal(answers[i], add ? model_add(m, &items[i]) : model_has(m, &items[i]));
 }
 
-BED_TEST(it_answers_as_the_model_does) {
+BED_TEST(same_as_model) {
   static const int64_t capacities[] = {1, 7, 60, 1000};
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned grown = 0, clears = 0;
@@ -233,7 +233,7 @@ BED_TEST(it_answers_as_the_model_does) {
   assert_true(grown >= 8 && clears >= 2);
 }
 
-TEST_IN(several_grow_it_at_once, bed, patient_bed()) {
+TEST_IN(concurrent_growth, bed, patient_bed()) {
   enum { CLIENTS = 4, EACH = 1000, APART = 500 };
   static bool news[CLIENTS][EACH];
   static sift_t sifts[CLIENTS];

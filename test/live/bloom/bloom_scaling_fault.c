@@ -28,7 +28,7 @@ static size_t count(const bool *answers, size_t n, bool what) {
 
 static bool answers[SIFT_MAX];
 
-BLOOM_TEST(creating_it_again_erases_nothing, scaling(10, 0.001)) {
+BLOOM_TEST(creation_is_idempotent, scaling(10, 0.001)) {
   sieve_t again;
   sift_many(sieve, true, sift_items(0, 100), 100, answers);
   belay_bloom_info_t info = sift_info(sieve);
@@ -44,7 +44,7 @@ BLOOM_TEST(creating_it_again_erases_nothing, scaling(10, 0.001)) {
   assert_int_equal(count(answers, 100, false), 0);
 }
 
-BLOOM_TEST(another_one_is_noticed, scaling(10, 0.01)) {
+BLOOM_TEST(other_filter_is_a_mismatch, scaling(10, 0.01)) {
   sieve_t other;
   sift_many(sieve, true, sift_items(0, 50), 50, answers);
   for (int i = 0; i < 4; i++) {
@@ -61,7 +61,7 @@ BLOOM_TEST(another_one_is_noticed, scaling(10, 0.01)) {
   assert_true(sift_add(sieve, "x"));
 }
 
-BLOOM_TEST(a_damaged_state_is_noticed, scaling(10, 0.01)) {
+BLOOM_TEST(damaged_state_is_an_error, scaling(10, 0.01)) {
   static const char *const states[] = {"x",
                                        "0000000000000001",
                                        "000000000000000107000000960000000000",
@@ -82,7 +82,7 @@ BLOOM_TEST(a_damaged_state_is_noticed, scaling(10, 0.01)) {
   assert_true(sift_add(sieve, "x"));
 }
 
-TEST(a_layer_that_is_gone_is_not_empty) {
+TEST(lost_layer_is_an_error) {
   static const char *const keys[] = {LAYER(0), LAYER(1), LAYER(3)};
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
@@ -109,7 +109,7 @@ TEST(a_layer_that_is_gone_is_not_empty) {
 }
 
 /* The layers still exist: a new configuration does not create new layers over them. */
-BLOOM_TEST(a_configuration_that_is_gone_erases_nothing, scaling(10, 0.01)) {
+BLOOM_TEST(lost_configuration_keeps_layers, scaling(10, 0.01)) {
   sieve_t other;
   scaling_new(&other, bed, 10, 0.01);
   for (int gone = 0; gone < 2; gone++) {
@@ -131,7 +131,7 @@ BLOOM_TEST(a_configuration_that_is_gone_erases_nothing, scaling(10, 0.01)) {
   expect_ttls(bed->server);
 }
 
-BLOOM_TEST(a_key_of_somebody_elses_is_left_alone, scaling(2, 0.01)) {
+BLOOM_TEST(foreign_key_is_kept, scaling(2, 0.01)) {
   server_do(bed->server, "RPUSH", LAYER(1), "1", NULL);
   assert_true(sift_add(sieve, "a"));
   assert_non_null(strstr(expect_add_fails(sieve, "x", BELAY_EWRONGTYPE), CONFIG));
@@ -141,7 +141,7 @@ BLOOM_TEST(a_key_of_somebody_elses_is_left_alone, scaling(2, 0.01)) {
 }
 
 /* The stored configuration counts, also where this program would compute another one. */
-BLOOM_TEST(the_end_of_growing, scaling(10, 0.5)) {
+BLOOM_TEST(largest_number_of_layers, scaling(10, 0.5)) {
   assert_true(sift_add(sieve, "x"));
   server_do(bed->server, "EVAL",
             "local c = string.sub(redis.call('GET', KEYS[1]), 1, 96)\n"
@@ -167,7 +167,7 @@ BLOOM_TEST(the_end_of_growing, scaling(10, 0.5)) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-TEST(the_largest_first_layers) {
+TEST(largest_first_layers) {
   bed_t *bed = bed_open(NULL);
   belay_bloom_t *out;
   belay_bloom_options_t options = scaling(10000000, 0.01);
@@ -189,7 +189,7 @@ TEST(the_largest_first_layers) {
 
 /* Growing takes several requests. A client without room for the second one must not report that
  * the first was not executed. */
-TEST(a_batch_that_stops_in_the_middle) {
+TEST(batch_stops_at_a_full_filter) {
   enum { OTHERS = 1000 };
   static sift_t others[OTHERS];
   belay_client_options_t client = client_options();
@@ -217,7 +217,7 @@ TEST(a_batch_that_stops_in_the_middle) {
   bed_close(bed);
 }
 
-TEST(an_add_is_not_sent_again) {
+TEST(add_is_not_resent) {
   belay_client_options_t client = relay_client_options();
   bed_t *bed = bed_open_relayed(&client);
   sieve_t sieve;

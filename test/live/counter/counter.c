@@ -2,17 +2,15 @@
 #include "support/fixtures/lease/fencing.h"
 #include "support/deployments/remote.h"
 
-/* ---- a server without a vote has none about the number either --------------------------------------------- */
-
 static contender_t *numbered(remote_t *remote) {
   belay_lock_options_t options = quarantine_options();
   options.fencing = true;
   return nodes_contender(remote->nodes, "door", &options);
 }
 
-/* The number is far ahead of all clocks. The first two nodes have accepted it; the second one forgets it. The first
- * one is slow: two that know nothing of it would have agreed on a smaller one before it is heard. */
-TEST_IN(the_number_does_not_shrink_when_a_node_forgets_it, remote, remote_open_seasoned(3)) {
+/* The number is far ahead of all clocks. Two nodes have accepted it, and the second one loses it.
+ * The first one is slow: without quarantine the others would agree on a smaller number first. */
+TEST_IN(number_grows_after_a_node_loses_it, remote, remote_open_seasoned(3)) {
   nodes_t *nodes = remote->nodes;
   contender_t *before = numbered(remote), *after = numbered(remote);
   ask_until(quarantined(nodes, "season"), BELAY_VOTE_GRANTED, 3);
@@ -31,8 +29,6 @@ TEST_IN(the_number_does_not_shrink_when_a_node_forgets_it, remote, remote_open_s
   assert_int_equal(tally_of(after).node[1].vote, BELAY_VOTE_QUARANTINED); /* it was in time */
 }
 
-/* ---- the end of all numbers -------------------------------------------------------------------------------- */
-
 /* There is none after the last one, and it is said so every time. */
 static void expect_the_end(nodes_t *nodes, contender_t *c) {
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 1));
@@ -43,12 +39,12 @@ static void expect_the_end(nodes_t *nodes, contender_t *c) {
   }
 }
 
-TEST_IN(a_plain_lock_whose_numbers_are_used_up, nodes, nodes_open(1, NULL)) {
+TEST_IN(plain_lock_without_numbers_left, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = fencing_options();
   expect_the_end(nodes, contender_new(nodes->bed, "door", &options));
 }
 
-TEST_IN(a_lock_over_several_nodes_whose_numbers_are_used_up, nodes, nodes_open(3, NULL)) {
+TEST_IN(redlock_without_numbers_left, nodes, nodes_open(3, NULL)) {
   expect_the_end(nodes, fenced(nodes, "door"));
 }
 
@@ -61,7 +57,7 @@ static void expect_the_last_ones(contender_t *c) {
   assert_error(try_lock(c), BELAY_EOVERFLOW);
 }
 
-TEST_IN(no_number_comes_twice_at_the_end, nodes, nodes_open(1, NULL)) {
+TEST_IN(last_numbers_are_unique, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = fencing_options();
   contender_t *c = contender_new(nodes->bed, "door", &options);
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 3));

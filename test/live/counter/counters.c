@@ -9,7 +9,7 @@
 #define LEAST INT64_MIN
 #define LARGE (INT64_C(1) << 53)
 
-COUNTER_TEST(what_is_added_is_there) {
+COUNTER_TEST(add_get_set_delete) {
   expect_got(till, "hits", false, 0);
   expect_added(till, "hits", 5, 5);
   expect_added(till, "hits", -7, -2);
@@ -34,7 +34,7 @@ static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
 }
 
 /* With a ttl and without: by a script, and by INCRBY. */
-BED_TEST(all_numbers_of_64_bits) {
+BED_TEST(full_range) {
   static const int64_t near[] = {LARGE,     LARGE - 1,  LARGE + 1, -LARGE,    -LARGE - 1,
                                  MOST,      MOST - 1,   LEAST,     LEAST + 1, 1000000000,
                                  999999999, -999999999, -1,        1,         INT64_C(99999999999)};
@@ -93,7 +93,7 @@ COUNTER_TEST(bounds) {
   expect_bounded(till, "hits", -10, MOST - 5, MOST, false, LARGE + 1);
 }
 
-COUNTER_TEST(an_operation_counts_once) {
+COUNTER_TEST(operation_id_counts_once) {
   static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
   for (int i = 0; i < 3; i++)
     expect_once(till, "hits", 5, "one", 5);
@@ -125,7 +125,7 @@ static void halve(bed_t *bed) {
   server_do(bed->server, "PEXPIRE", HITS, "50000", NULL);
 }
 
-BED_TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
+BED_TEST(ttl_from_creation_or_last_add) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
@@ -169,7 +169,7 @@ BED_TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
 }
 
 /* As long as it may be sent again. */
-COUNTER_TEST_OF(an_operation_is_known_for_long_enough, o.op_ttl_ms = 1000) {
+COUNTER_TEST_OF(operation_record_outlives_retries, o.op_ttl_ms = 1000) {
   count_t count = {.request.timeout_ms = 300000};
   expect_status(&count, BEGIN(till, &count, add_once, KEY("hits"), 1, KEY("op"), on_result), 0);
   assert_between(server_integer(bed->server, "PTTL", HITS "::once::op", NULL), 290000, 303002);
@@ -210,7 +210,7 @@ BED_TEST(fields) {
   }
 }
 
-BED_TEST(a_group_lives_as_a_counter_does) {
+BED_TEST(ttl_of_a_group) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
@@ -226,7 +226,7 @@ BED_TEST(a_group_lives_as_a_counter_does) {
   }
 }
 
-COUNTER_TEST(many_fields_or_none) {
+COUNTER_TEST(add_fields_is_atomic) {
   enum { N = 300 };
   static belay_counter_add_item_t items[N];
   static char names[N][8];
@@ -260,7 +260,7 @@ COUNTER_TEST(many_fields_or_none) {
 }
 
 /* Beyond what Lua takes at a time. */
-COUNTER_TEST(the_most_fields) {
+COUNTER_TEST(largest_number_of_fields) {
   enum { N = BELAY_COUNTER_FIELDS_MAX };
   static belay_counter_add_item_t items[N + 1];
   static char names[N + 1][8];
@@ -276,7 +276,7 @@ COUNTER_TEST(the_most_fields) {
   expect_field(till, "hits", "f4095", true, 4095);
 }
 
-BED_TEST(the_keys_have_its_name) {
+BED_TEST(key_names) {
   static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
   belay_counter_options_t options = counter_options();
   till_t plain, named, spread;
@@ -300,7 +300,7 @@ BED_TEST(the_keys_have_its_name) {
   assert_int_equal(server_keys(bed->server), 4);
 }
 
-BED_TEST(the_longest_names) {
+BED_TEST(longest_names) {
   static char name[128], key[BELAY_COUNTER_KEY_MAX + 1], id[BELAY_COUNTER_OP_ID_MAX + 1];
   static char field[BELAY_COUNTER_FIELD_MAX + 1];
   memset(name, '{', sizeof name);

@@ -58,7 +58,7 @@ BED_TEST(arguments_are_checked) {
 }
 
 /* The most that may be asked for is read, with the client's defaults. */
-COUNTER_TEST(the_largest_replies) {
+COUNTER_TEST(largest_replies) {
   static belay_bytes_t fields[BELAY_COUNTER_MANY_MAX];
   static count_t count;
   expect_field_added(till, "hits", "f", INT64_MIN, INT64_MIN);
@@ -85,7 +85,7 @@ static void on_number_of(belay_request_t *request, int status, const belay_count
 }
 
 /* All fields are read, or they are too many; no connection is lost over it. */
-BED_TEST_OF(groups_that_are_nearly_too_large, o.max_reply = 65536) {
+BED_TEST_OF(groups_near_max_reply, o.max_reply = 65536) {
   static char field[3000];
   static const size_t sizes[] = {2, 30, 200, 1000, 1500, 2500};
   till_t till;

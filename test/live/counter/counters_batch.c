@@ -5,7 +5,7 @@
 
 #define HITS "belay::counter::{hits}"
 
-BED_TEST(many_adds_are_one_sum) {
+BED_TEST(adds_are_sent_as_one_sum) {
   enum { KEYS = 50, ADDS = 1000 };
   const belay_counter_options_t options = counter_options_every(50);
   till_t till;
@@ -34,7 +34,7 @@ BED_TEST(many_adds_are_one_sum) {
   assert_false(uv_loop_alive(&bed->loop));
 }
 
-BED_TEST(it_is_sent_when_it_is_time) {
+BED_TEST(flush_by_time_count_and_request) {
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 10;
   till_t till, quick;
@@ -72,7 +72,7 @@ BED_TEST(it_is_sent_when_it_is_time) {
 }
 
 /* So many are sent, though what was there before is not answered yet. */
-BED_TEST(so_many_do_not_wait_for_others) {
+BED_TEST(batch_max_with_pending_sum) {
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 3;
   till_t till;
@@ -95,7 +95,7 @@ BED_TEST(so_many_do_not_wait_for_others) {
 }
 
 /* So many that the loop would stand still, and answers come too late, if all were sent at once. */
-BED_TEST(very_many_are_sent_bit_by_bit) {
+BED_TEST(number_of_open_sums_is_bounded) {
   enum { KEYS = 5000 };
   belay_counter_options_t options = counter_options_every(60000);
   till_t till;
@@ -120,14 +120,14 @@ BED_TEST(very_many_are_sent_bit_by_bit) {
   expect_got(&till, "k4999", true, 1);
 }
 
-COUNTER_TEST_OF(nothing_is_not_sent, o.batch_ms = 1) {
+COUNTER_TEST_OF(zero_sum_is_not_sent, o.batch_ms = 1) {
   assert_error(add_local(till, "hits", 5), 0);
   assert_error(add_local(till, "hits", -5), 0);
   expect_idle(till);
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
-COUNTER_TEST_OF(its_limits, o.batch_ms = 60000; o.max_keys = 3) {
+COUNTER_TEST_OF(limits_of_local_adds, o.batch_ms = 60000; o.max_keys = 3) {
   assert_error(add_local(till, "a", INT64_MAX), 0);
   assert_error(add_local(till, "a", 1), BELAY_EOVERFLOW);
   assert_error(add_local(till, "a", -1), 0);
@@ -148,7 +148,7 @@ COUNTER_TEST_OF(its_limits, o.batch_ms = 60000; o.max_keys = 3) {
   expect_got(till, "d", true, 1);
 }
 
-BED_TEST(into_shards_and_with_a_ttl) {
+BED_TEST(local_adds_with_shards_and_ttl) {
   belay_counter_options_t options = counter_options_every(1);
   options.shards = 4;
   options.ttl_ms = 100000;
@@ -179,7 +179,7 @@ static double nanoseconds(till_t *till, unsigned keys, int adds) {
   return (double)(clock_now() - begun) / adds;
 }
 
-BED_TEST(it_is_fast) {
+BED_TEST(local_adds_are_fast) {
   const belay_counter_options_t options = counter_options_every(60000);
   till_t till;
   till_new(&till, bed, &options);

@@ -1,4 +1,4 @@
-/* Counters where something goes wrong: keys hold something else, answers are lost, everything is closed. */
+/* Counters with faults: foreign keys, lost replies. */
 #include <stdio.h>
 
 #include "scripts.gen.h"
@@ -68,8 +68,7 @@ static void keep_detail(till_t *till) {
 static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
 
 /* A list; a group where a counter is wanted, and the other way round. */
-TEST_IN(a_foreign_key_is_named_and_left_alone, bed,
-        bed_open_with(server_start(&with_digest), NULL)) {
+TEST_IN(foreign_key_is_reported_and_kept, bed, bed_open_with(server_start(&with_digest), NULL)) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
@@ -100,7 +99,7 @@ TEST_IN(a_foreign_key_is_named_and_left_alone, bed,
   }
 }
 
-TEST_IN(what_is_no_number, bed, bed_open_with(server_start(&with_digest), NULL)) {
+TEST_IN(foreign_text_is_reported_and_kept, bed, bed_open_with(server_start(&with_digest), NULL)) {
   static const char *const texts[] = {"many",
                                       "",
                                       "01",
@@ -140,7 +139,7 @@ TEST_IN(what_is_no_number, bed, bed_open_with(server_start(&with_digest), NULL))
   }
 }
 
-TEST(a_group_that_is_too_large) {
+TEST(group_larger_than_max_reply) {
   static char large[2000];
   memset(large, 'x', sizeof large - 1);
   belay_client_options_t client = client_options();
@@ -177,7 +176,7 @@ static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
 
 /* An operation whose answer depends on the state before it is not repeated. A get is, and so is
  * an operation with an id. */
-RELAY_TEST(what_is_sent_again) {
+RELAY_TEST(resent_operations) {
   static const struct {
     int n;
     const char *command;
@@ -221,7 +220,7 @@ RELAY_TEST(what_is_sent_again) {
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-RELAY_TEST(an_operation_is_counted_once) {
+RELAY_TEST(operation_id_with_lost_replies) {
   till_t till;
   till_new(&till, bed, NULL);
   for (int64_t i = 1; i < 11; i++) {

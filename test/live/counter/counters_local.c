@@ -7,7 +7,7 @@
 #define HITS "belay::counter::{hits}"
 
 /* However often the wire is cut, or falls silent: each add counts once. */
-TEST_ON(a_sum_counts_once, server, server_start(NULL)) {
+TEST_ON(sum_with_lost_replies, server, server_start(NULL)) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = client_options();
   client.timeout_ms = 150 * slow();
@@ -79,7 +79,7 @@ static void keep_detail(till_t *till) {
   snprintf(detail_of_loss, sizeof detail_of_loss, "%s", belay_detail(till->bed->belay));
 }
 
-BED_TEST(what_is_refused_for_good_is_told) {
+BED_TEST(lasting_refusal_is_reported) {
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
   till_new(&till, bed, &options);
@@ -103,7 +103,7 @@ BED_TEST(what_is_refused_for_good_is_told) {
 }
 
 /* However rarely sums are sent: one that is not answered is asked for while the server knows it. */
-TEST_ON(what_is_not_known_is_asked_for_soon, server, server_start(NULL)) {
+TEST_ON(unanswered_sum_is_resent_soon, server, server_start(NULL)) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = client_options();
   client.timeout_ms = 1000;
@@ -130,7 +130,7 @@ TEST_ON(what_is_not_known_is_asked_for_soon, server, server_start(NULL)) {
 }
 
 /* A sum that the server may have forgotten is not sent again. */
-BED_TEST_OF(what_is_not_known_for_too_long_is_told, o.timeout_ms = lag()) {
+BED_TEST_OF(unanswered_sum_is_given_up, o.timeout_ms = lag()) {
   belay_counter_options_t options = counter_options_every(1);
   options.op_ttl_ms = 1000;
   till_t till;
@@ -162,7 +162,7 @@ static void begin_end(till_t *till, what_t what) {
     assert_error(begin_belay_close(till->bed), 0);
 }
 
-TEST(a_close_sends_what_there_is) {
+TEST(close_sends_sums) {
   for (what_t what = COUNTER; what < WHATS; what++) {
     bed_t *bed = bed_open(NULL);
     const belay_counter_options_t options = counter_options_every(60000);
@@ -187,7 +187,7 @@ TEST(a_close_sends_what_there_is) {
 }
 
 /* It waits for its time limit and reports the rest. */
-TEST(a_close_is_bounded) {
+TEST(close_is_bounded) {
   for (what_t what = COUNTER; what < WHATS; what++) {
     belay_client_options_t client = client_options();
     client.close_timeout_ms = 80;
@@ -226,7 +226,7 @@ static void close_it(till_t *till) {
   begin_end(till, to_close);
 }
 
-TEST(everything_may_end_when_a_loss_is_told) {
+TEST(close_in_the_loss_callback) {
   for (to_close = COUNTER; to_close < WHATS; to_close++) {
     bed_t *bed = bed_open(NULL);
     const belay_counter_options_t options = counter_options_every(1);
@@ -255,7 +255,7 @@ static void add_again(till_t *till) {
   assert_error(add_local(till, "hits", till->loss[0].amount), 0);
 }
 
-COUNTER_TEST_OF(what_was_lost_may_be_added_again, o.batch_ms = 1) {
+COUNTER_TEST_OF(add_in_the_loss_callback, o.batch_ms = 1) {
   server_do(bed->server, "RPUSH", HITS, "x", NULL);
   till->then = add_again;
   assert_error(add_local(till, "hits", 3), 0);

@@ -103,7 +103,7 @@ BED_TEST(each_has_its_own_status) {
 }
 
 /* The client loads each script again that the server has lost. */
-COUNTER_TEST_OF(scripts_that_were_forgotten, o.ttl_ms = 100000) {
+COUNTER_TEST_OF(script_cache_flushed, o.ttl_ms = 100000) {
   static count_t count;
   name_them(1);
   for (int times = 1; times <= 3; times++) {
@@ -115,7 +115,7 @@ COUNTER_TEST_OF(scripts_that_were_forgotten, o.ttl_ms = 100000) {
 }
 
 /* A script's text goes to the server once, and not with each of them. */
-TEST(many_are_no_more_than_they_need) {
+TEST(script_text_is_sent_once) {
   for (int ids = 0; ids < 2; ids++) {
     belay_client_options_t client = client_options();
     client.max_bytes = 100000;
@@ -136,7 +136,7 @@ TEST(many_are_no_more_than_they_need) {
 }
 
 /* They are found again where they were put, however many connections there are. */
-BED_TEST_OF(many_that_are_not_sent, o.connections = 4; o.reconnect_max_ms = 50) {
+BED_TEST_OF(add_many_unreachable, o.connections = 4; o.reconnect_max_ms = 50) {
   static count_t count;
   till_t till;
   till_new(&till, bed, NULL);
@@ -152,7 +152,7 @@ BED_TEST_OF(many_that_are_not_sent, o.connections = 4; o.reconnect_max_ms = 50) 
   expect_all(&till, 1, 1);
 }
 
-BED_TEST_OF(many_that_are_canceled, o.connections = 4) {
+BED_TEST_OF(add_many_canceled, o.connections = 4) {
   static count_t count, another;
   till_t till;
   till_new(&till, bed, NULL);
@@ -181,7 +181,7 @@ BED_TEST_OF(many_that_are_canceled, o.connections = 4) {
 }
 
 /* With operation ids they are sent again, and count once; without, it is not known. */
-TEST(many_whose_answers_are_lost) {
+TEST(add_many_lost_replies) {
   needs_one_process("one process: a relay leads to one");
   static count_t count;
   server_t *server = server_start(NULL);
@@ -257,7 +257,7 @@ BED_TEST(a_counter_in_shards) {
   expect_got(&till, "hits", false, 0);
 }
 
-COUNTER_TEST_OF(the_sum_of_shards, o.shards = 4) {
+COUNTER_TEST_OF(sum_of_shards, o.shards = 4) {
   static const struct {
     const char *values[4];
     int status;
@@ -299,7 +299,7 @@ COUNTER_TEST_OF(the_sum_of_shards, o.shards = 4) {
   }
 }
 
-COUNTER_TEST_OF(what_shards_cannot_do, o.shards = 2) {
+COUNTER_TEST_OF(operations_refused_with_shards, o.shards = 2) {
   static count_t count;
   const belay_bytes_t name = {"f", 1};
   const belay_counter_add_item_t item = {.key = KEY("f"), .delta = 1};

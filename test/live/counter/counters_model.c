@@ -277,7 +277,7 @@ static void play(model_t *m, bool lives, int64_t max_ops) {
   bed_until(m->bed, m->till.closed == 1);
 }
 
-TEST(counters_do_what_the_model_does) {
+TEST(same_as_model) {
   static model_t m;
   m = (model_t){.bed = bed_open(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
   play(&m, false, 0);

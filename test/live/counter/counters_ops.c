@@ -17,7 +17,7 @@ static void age(bed_t *bed, const char *id, const char *rest) {
   server_do(bed->server, "HSET", OPS, field, text, NULL);
 }
 
-COUNTER_TEST_OF(operations_share_a_key_that_is_bounded, o.max_ops = 3) {
+COUNTER_TEST_OF(max_ops_bounds_records, o.max_ops = 3) {
   static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
   count_t count = {0};
   for (int i = 0; i < 2; i++) {
@@ -49,7 +49,7 @@ COUNTER_TEST_OF(operations_share_a_key_that_is_bounded, o.max_ops = 3) {
 
 /* An id that comes again when it need not be known any more counts again, and then its first record
  * is not mistaken for the second one. */
-COUNTER_TEST_OF(an_operation_that_is_forgotten_may_come_again, o.max_ops = 100) {
+COUNTER_TEST_OF(expired_operation_id_counts_again, o.max_ops = 100) {
   expect_once(till, "hits", 1, "first", 1);
   expect_once(till, "hits", 1, "again", 2);
   age(bed, "again", "1 1 1 2"); /* behind one that must be known */
@@ -79,7 +79,7 @@ COUNTER_TEST_OF(operations_leave_one_key, o.max_ops = 1000; o.op_ttl_ms = 1000) 
   assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 250000, 303002);
 }
 
-COUNTER_TEST_OF(garbage_where_operations_are_recorded, o.max_ops = 3) {
+COUNTER_TEST_OF(damaged_records, o.max_ops = 3) {
   static const char *const fields[][2] = {{"color", "green"},
                                           {"next", "x"},
                                           {"next", "-1"},
@@ -107,7 +107,7 @@ COUNTER_TEST_OF(garbage_where_operations_are_recorded, o.max_ops = 3) {
 }
 
 /* A sum that finds no room waits for it. */
-BED_TEST(local_sums_share_a_key) {
+BED_TEST(local_sums_with_max_ops) {
   belay_counter_options_t options = counter_options_every(5);
   options.max_ops = 1;
   till_t till;

@@ -1,4 +1,4 @@
-/* Ids from segments and sequences: none comes twice, and they begin, grow and end where they should. */
+/* Ids from segments and sequences: uniqueness, start, order and end. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -131,7 +131,7 @@ BED_TEST(the_start_and_the_end) {
   assert_int_equal(next_id(&spring), 0);
 }
 
-BED_TEST(what_is_there_counts_more_than_the_start) {
+BED_TEST(stored_state_overrides_start) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   spring_new(&spring, bed, &options);
@@ -158,7 +158,7 @@ static void expect_many(spring_t *spring, size_t n, int64_t first, int64_t last)
   assert_true(draw.growing);
 }
 
-BED_TEST(a_sequence_has_a_field_for_each_kind) {
+BED_TEST(fields_of_sequences) {
   spring_t users, orders, others;
   int64_t id;
   belay_idgen_options_t options = sequence("user", 1);
@@ -208,7 +208,7 @@ static void keep_detail(spring_t *spring) {
   snprintf(told, sizeof told, "%s", belay_detail(spring->bed->belay));
 }
 
-BED_TEST(foreign_keys_are_left_alone) {
+BED_TEST(foreign_keys_are_kept) {
   static const char *const texts[] = {"many", "-1", "01", "", "9223372036854775808", "1.5"};
   belay_idgen_options_t options = segments(10);
   for (size_t i = 0; i <= sizeof texts / sizeof *texts; i++) {
@@ -293,7 +293,7 @@ IDGEN_TEST(arguments_are_checked, segments(1)) {
   assert_int_equal(belay_idgen_worker(spring->idgen), -1);
 }
 
-BED_TEST(the_longest_names) {
+BED_TEST(longest_names) {
   static char text[BELAY_IDGEN_NAME_MAX];
   for (int i = 0; i < 3; i++) {
     memset(text, i == 0 ? '{' : i == 1 ? '\0' : '\xff', sizeof text);

@@ -14,7 +14,7 @@ static belay_idgen_options_t segments(int64_t step) {
 }
 
 /* The limit that the header states: without a clock the new process gets ids that others have. */
-BED_TEST(without_a_clock_a_server_that_forgot_begins_anew) {
+BED_TEST(lost_key_without_clock_rate) {
   belay_idgen_options_t options = segments(10);
   spring_t old, new;
   spring_new(&old, bed, &options);
@@ -35,7 +35,7 @@ static belay_idgen_options_t clocked(int64_t step, int64_t rate, int64_t skew_ms
   return options;
 }
 
-BED_TEST(with_a_clock_a_server_that_forgot_goes_on_above) {
+BED_TEST(lost_key_with_clock_rate) {
   belay_idgen_options_t options = clocked(10, 1000000, 20);
   spring_t old, new;
   int64_t id, last = 0, at = server_now_ms(bed->server) * 1000;
@@ -94,7 +94,7 @@ BED_TEST(ids_stay_behind_their_clock) {
 }
 
 /* The wait for the clock is no failure: the request's own time decides. */
-BED_TEST(a_clock_that_is_behind_is_waited_for) {
+BED_TEST(clock_behind_delays_ids) {
   belay_idgen_options_t options = clocked(10, 1000, 0);
   spring_t spring;
   char text[24];

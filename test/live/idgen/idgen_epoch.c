@@ -35,7 +35,7 @@ BED_TEST(the_epoch_outlives_the_workers) {
   expect_get(&spring, BELAY_EMISMATCH);
 }
 
-BED_TEST(an_epoch_is_everybodys) {
+BED_TEST(epoch_is_shared) {
   belay_idgen_options_t options = snowflakes(9);
   spring_t spring;
   int64_t id;

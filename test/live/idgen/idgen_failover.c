@@ -20,7 +20,7 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
 }
 
 /* The same server, but everything is gone; or another one in its place, without data. */
-BED_TEST(what_is_gone_does_not_come_again) {
+BED_TEST(lost_key_without_repeats) {
   belay_idgen_options_t options = segments(100);
   spring_t spring, fresh;
   int64_t last = 0;
@@ -43,7 +43,7 @@ BED_TEST(what_is_gone_does_not_come_again) {
   assert_true(get_id(&fresh) > last);
 }
 
-BED_TEST(an_old_copy_is_noticed) {
+BED_TEST(old_file_causes_a_jump) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   options.gap = INT64_C(1) << 50; /* of which a jump is never more than one */
@@ -70,7 +70,7 @@ BED_TEST(an_old_copy_is_noticed) {
 
 /* Servers that have forgotten the same, one after the other: none knows where the others went on. They draw how far
  * they jump, so that of six pairs hardly ever two come out at the same. */
-BED_TEST(an_old_copy_may_come_again) {
+BED_TEST(old_file_without_gap_repeats) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   int64_t ids[TIMES];
@@ -96,7 +96,7 @@ BED_TEST(an_old_copy_may_come_again) {
 
 /* With a clock none comes out at the same: each goes on at its clock, and above what was given
  * before. */
-BED_TEST(an_old_copy_goes_on_at_its_clock) {
+BED_TEST(old_file_with_clock_rate) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -159,11 +159,11 @@ static void fail_over(int64_t clock_rate) {
   server_stop(primary);
 }
 
-TEST(a_failover_that_lost_segments) {
+TEST(failover_with_lost_segments) {
   fail_over(0);
 }
 
-TEST(a_failover_with_a_clock) {
+TEST(failover_with_clock_rate) {
   fail_over(BELAY_IDGEN_CLOCK_RATE_MAX);
 }
 
@@ -199,7 +199,7 @@ TEST(ids_count_once_replicas_know) {
   server_stop(replica);
 }
 
-TEST(a_server_that_does_not_tell_who_it_is) {
+TEST(server_without_run_id) {
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "default", "-info", NULL);
   bed_t *bed = bed_open_with(server, NULL);

@@ -29,7 +29,7 @@ static void lose_the_answer(bed_t *bed, const char *key, const char *field, int6
   relay_delay(bed->relay, 0);
 }
 
-RELAY_TEST(a_segment_whose_answer_is_lost_is_skipped) {
+RELAY_TEST(segment_with_lost_reply) {
   draw_t draw = {0};
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -45,7 +45,7 @@ RELAY_TEST(a_segment_whose_answer_is_lost_is_skipped) {
   assert_int_equal(number_at(bed->server, KEY, "next"), draw.first + 10);
 }
 
-RELAY_TEST(a_sequence_skips_what_was_lost) {
+RELAY_TEST(sequence_with_lost_reply) {
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
   spring_t spring;
   spring_new(&spring, bed, &options);
@@ -71,7 +71,7 @@ RELAY_TEST(a_sequence_skips_what_was_lost) {
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-RELAY_TEST(ids_grow_whatever_is_lost) {
+RELAY_TEST(ids_grow_with_lost_connections) {
   belay_idgen_options_t options = segments(50);
   int64_t before = 0;
   spring_t spring;
@@ -92,7 +92,7 @@ RELAY_TEST(ids_grow_whatever_is_lost) {
   }
 }
 
-IDGEN_TEST(what_is_here_is_served_without_a_server, segments(100)) {
+IDGEN_TEST(next_without_a_server, segments(100)) {
   int64_t id;
   assert_int_equal(get_id(spring), 1);
   server_kill(bed->server);
@@ -204,7 +204,7 @@ static void play(belay_idgen_mode_t mode, what_t what, int64_t after_ms) {
   bed_close(bed);
 }
 
-TEST(everything_may_end_at_any_time) {
+TEST(close_at_any_time) {
   static const int64_t times[] = {-1, 0, 2, 120};
   for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++)
     for (what_t what = IDGEN; what < WHATS; what++)
@@ -213,7 +213,7 @@ TEST(everything_may_end_at_any_time) {
 }
 
 /* Nothing answers: it takes no longer than the client's patience. */
-TEST(a_close_does_not_wait_for_a_server) {
+TEST(close_without_a_server) {
   for (what_t what = IDGEN; what < WHATS; what++) {
     belay_client_options_t client = client_options();
     client.close_timeout_ms = 100;
@@ -253,7 +253,7 @@ BED_TEST(a_worker_is_free_after_a_close) {
   }
 }
 
-IDGEN_TEST(a_fork_is_given_none, segments(100)) {
+IDGEN_TEST(fork_gets_no_ids, segments(100)) {
   int64_t id;
   int status;
   (void)get_id(spring);

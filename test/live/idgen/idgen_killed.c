@@ -1,4 +1,4 @@
-/* Eight processes draw ids and write them to disk. They are killed and started again all the while, their clocks step,
+/* Eight processes draw ids and write them to disk. They are killed and restarted, their clocks step,
  * and the server is restarted. No id is written twice, and each process's grow. With a clock_rate
  * that goes for a server too whose keys are removed again and again.
  *
@@ -236,19 +236,19 @@ static void hammer(belay_idgen_mode_t mode, int64_t clock_rate) {
   server_stop(family.server);
 }
 
-TEST(no_segment_is_given_twice) {
+TEST(segments_are_unique) {
   hammer(BELAY_IDGEN_SEGMENT, 0);
 }
 
-TEST(no_snowflake_is_given_twice) {
+TEST(snowflakes_are_unique) {
   hammer(BELAY_IDGEN_SNOWFLAKE, 0);
 }
 
-TEST(no_segment_is_given_twice_by_a_server_that_forgets) {
+TEST(segments_are_unique_after_key_loss) {
   hammer(BELAY_IDGEN_SEGMENT, BELAY_IDGEN_CLOCK_RATE_MAX);
 }
 
-TEST(the_judge_sees_what_comes_twice) {
+TEST(checker_finds_duplicates) {
   int64_t twice[] = {7, 3, 9, 3, -1}, once[] = {7, 3, 9, -3, 1};
   assert_int_equal(duplicates(&(ids_t){twice, 5}), 1);
   assert_int_equal(duplicates(&(ids_t){once, 5}), 0);

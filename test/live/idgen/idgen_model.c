@@ -144,7 +144,7 @@ TEST_ON(segments_with_a_clock_never_overlap, server, server_start(NULL)) {
   assert_true(given_out > 100 && waits > 100 && losses > 20);
 }
 
-TEST_ON(segments_are_as_the_model_says, server, server_start(NULL)) {
+TEST_ON(segments_same_as_model, server, server_start(NULL)) {
   uint64_t random = UINT64_C(20240229);
   unsigned jumps = 0, ends = 0;
   for (int i = 0; i < STEPS / ROUND; i++) {
@@ -171,7 +171,7 @@ TEST_ON(segments_are_as_the_model_says, server, server_start(NULL)) {
   assert_true(jumps > 100 && ends > 100);
 }
 
-TEST_ON(sequences_are_as_the_model_says, server, server_start(NULL)) {
+TEST_ON(sequences_same_as_model, server, server_start(NULL)) {
   static const char *const kinds[] = {"a", "b", ""};
   enum { KINDS = 3 };
   uint64_t random = UINT64_C(31415926);
@@ -259,7 +259,7 @@ static void expect_reserve(server_t *server, record_t *model, uint64_t *random, 
     model->shared = model->epoch;
 }
 
-TEST_ON(workers_are_as_the_model_says, server, server_start(NULL)) {
+TEST_ON(workers_same_as_model, server, server_start(NULL)) {
   uint64_t random = UINT64_C(27182818);
   for (int i = 0; i < STEPS / 2 / ROUND; i++) {
     record_t model = {0};
@@ -299,7 +299,7 @@ static void give(int64_t id) {
 
 /* Several of different steps take turns, by one and by many; some are closed, and others opened. A model of all ids:
  * whose it is. */
-BED_TEST(handles_are_given_what_is_theirs) {
+BED_TEST(handles_same_as_model) {
   enum { HANDLES = 4 };
   uint64_t random = UINT64_C(16180339);
   spring_t springs[HANDLES] = {0};

@@ -33,7 +33,7 @@ static int64_t record(bed_t *bed, int worker, const char *field) {
   return text == NULL ? -1 : atoll(text);
 }
 
-/* A spring whose worker has no past: it may issue as soon as the clock is where a missing record could have been. */
+/* A generator whose worker has no record: it may issue ids after ahead_ms. */
 static void open_at(spring_t *spring, bed_t *bed, const belay_idgen_options_t *options,
                     int64_t at) {
   fake_wall.at = at - options->ahead_ms - 1;
@@ -46,7 +46,7 @@ static void open_at(spring_t *spring, bed_t *bed, const belay_idgen_options_t *o
   assert_error(end_of_draw(&draw), 0);
 }
 
-TEST(an_id_is_taken_apart) {
+TEST(decode) {
   belay_idgen_parts_t parts = parts_of(INT64_MAX);
   assert_int_equal(parts.unix_ms, BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1);
   assert_int_equal(parts.worker, 1023);
@@ -57,7 +57,7 @@ TEST(an_id_is_taken_apart) {
   assert_int_equal(parts.sequence, 9);
 }
 
-BED_TEST(ids_tell_time_worker_and_sequence) {
+BED_TEST(parts_of_an_id) {
   belay_idgen_options_t options = snowflakes(42);
   spring_t spring;
   int64_t id, before = 0;
@@ -92,7 +92,7 @@ IDGEN_TEST(a_stream_of_ids_grows, snowflakes(-1)) {
   }
 }
 
-BED_TEST(a_step_back_is_waited_out) {
+BED_TEST(clock_step_back) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   draw_t draw = {.request.timeout_ms = 20000}, late = {.request.timeout_ms = 150};
@@ -118,7 +118,7 @@ BED_TEST(a_step_back_is_waited_out) {
   assert_true(next_id(&spring) > draw.first);
 }
 
-BED_TEST(a_step_ahead_waits_for_the_record) {
+BED_TEST(clock_step_ahead) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   int64_t id;
@@ -138,7 +138,7 @@ BED_TEST(a_step_ahead_waits_for_the_record) {
   assert_int_equal(record(bed, 1, "until"), NOON + DAY + options.ahead_ms); /* never less */
 }
 
-BED_TEST(time_begins_and_ends) {
+BED_TEST(epoch_and_end_of_time) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   int64_t id, end = BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1;
@@ -175,7 +175,7 @@ BED_TEST(a_record_outlives_its_end) {
 }
 
 /* Without the right to set a ttl no record is made. */
-BED_TEST(no_record_is_left_for_ever) {
+BED_TEST(no_record_without_ttl) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   server_do(bed->server, "ACL", "SETUSER", "default", "-pexpire", NULL);
@@ -185,7 +185,7 @@ BED_TEST(no_record_is_left_for_ever) {
   server_do(bed->server, "ACL", "SETUSER", "default", "+pexpire", NULL);
 }
 
-BED_TEST(a_successor_starts_above_what_was_used) {
+BED_TEST(successor_after_a_close) {
   belay_idgen_options_t options = snowflakes(7);
   spring_t spring;
   int64_t id;
@@ -210,7 +210,7 @@ BED_TEST(a_successor_starts_above_what_was_used) {
 }
 
 /* Nobody gives anything back, and the lock is just gone. */
-BED_TEST(a_successor_starts_above_what_was_allowed) {
+BED_TEST(successor_after_a_lost_lock) {
   belay_idgen_options_t options = snowflakes(7);
   spring_t first, second;
   int64_t id, old, last = 0;
@@ -240,7 +240,7 @@ BED_TEST(a_successor_starts_above_what_was_allowed) {
   assert_error(belay_idgen_next(first.idgen, &id), BELAY_EAGAIN);
 }
 
-BED_TEST(two_never_share_a_worker) {
+BED_TEST(workers_are_exclusive) {
   enum { HANDLES = 12 };
   belay_idgen_options_t options = snowflakes(-1);
   spring_t springs[HANDLES];
@@ -275,7 +275,7 @@ BED_TEST(the_first_worker_that_is_tried) {
   assert_error(belay_idgen_new(bed->client, &options, &none), BELAY_EINVAL);
 }
 
-BED_TEST(a_worker_that_is_held_is_waited_for) {
+BED_TEST(held_worker_is_awaited) {
   belay_idgen_options_t options = snowflakes(3);
   spring_t first, second;
   draw_t draw = {.request.timeout_ms = 60000};
@@ -291,7 +291,7 @@ BED_TEST(a_worker_that_is_held_is_waited_for) {
 }
 
 /* Somebody's clock was a year ahead. */
-BED_TEST(a_worker_that_is_far_ahead_is_passed_over) {
+BED_TEST(worker_far_ahead_is_skipped) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
   spring_new(&spring, bed, &options);
@@ -337,7 +337,7 @@ BED_TEST(issuing_ends_with_the_lease) {
   assert_true(draw.first > last);
 }
 
-BED_TEST(a_record_that_is_gone_is_not_believed_in) {
+BED_TEST(lost_record) {
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
   bed_fake_wall(bed);
@@ -356,7 +356,7 @@ BED_TEST(a_record_that_is_gone_is_not_believed_in) {
 }
 
 /* A restart from an old file: it says less than was allowed. */
-BED_TEST(an_old_record_is_not_believed_in) {
+BED_TEST(old_record) {
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
   bed_fake_wall(bed);

@@ -1,4 +1,4 @@
-/* Bloom filters: sizes that meet a rate, hashes that are published, positions that stay where they are. */
+/* Bloom filters: sizes for a rate, published hashes, stable positions. */
 #include "belay/bloom.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "data/bloom/form.h"
 #include "support/base/test.h"
 
-TEST(a_size_meets_its_rate_and_is_hardly_larger_than_the_formula) {
+TEST(size_meets_the_rate) {
   static const double rates[] = {0.5, 0.3, 0.1, 0.01, 0.001, 1e-6, 1e-9, 1e-15};
   static const uint64_t numbers[] = {1, 2, 10, 1000, 65536, 1000000, 30000000, 1000000000};
   for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
@@ -31,7 +31,7 @@ TEST(a_size_meets_its_rate_and_is_hardly_larger_than_the_formula) {
     }
 }
 
-TEST(sizes_that_are_known) {
+TEST(known_sizes) {
   belay__bloom_shape_t shape;
   assert_true(belay__bloom_shape_of_capacity(1000000, 0.01, &shape));
   assert_int_equal(shape.hashes, 7);
@@ -81,7 +81,7 @@ static double exact_rate(unsigned m, unsigned k, unsigned n) {
   return rate;
 }
 
-TEST(the_rate_of_small_ones_is_right) {
+TEST(rate_of_small_filters) {
   static const unsigned rows[][3] = {{10, 2, 2}, {20, 3, 4}, {50, 7, 5}, {63, 4, 10}, {30, 1, 20}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const belay__bloom_shape_t shape = {
@@ -92,7 +92,7 @@ TEST(the_rate_of_small_ones_is_right) {
   }
 }
 
-TEST(small_ones_meet_their_rate) {
+TEST(small_filters_meet_the_rate) {
   static const double rates[] = {0.5, 0.25, 0.1, 0.01, 0.001, 1e-4, 1e-6, 1e-9, 5e-10};
   for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
     for (unsigned n = 1; n <= 24; n++) {
@@ -102,7 +102,7 @@ TEST(small_ones_meet_their_rate) {
     }
 }
 
-TEST(the_estimate_is_right) {
+TEST(estimate_of_items) {
   const belay__bloom_shape_t shape = {.hashes = 7, .segments = 1, .segment_bits = 9585059};
   assert_true(belay__bloom_shape_items(&shape, 0) == 0);
   assert_true(fabs(belay__bloom_shape_items(&shape, 7) - 1) < 1e-3);
@@ -113,7 +113,7 @@ TEST(the_estimate_is_right) {
 }
 
 /* The values that xxHash's own tests expect for its test bytes. */
-TEST(xxh3_is_what_is_published) {
+TEST(xxh3_test_vectors) {
   static const struct {
     size_t len;
     uint64_t seed, low, high;
@@ -164,7 +164,7 @@ static size_t from_hex(const char *text, uint8_t *out) {
 }
 
 /* Vectors of its authors: key 00 01 ... 0f, items "", 00, 00 01 and so on. */
-TEST(siphash_is_what_is_published) {
+TEST(siphash_test_vectors) {
   static const struct {
     size_t len;
     const char *hash;
@@ -187,7 +187,7 @@ TEST(siphash_is_what_is_published) {
   }
 }
 
-TEST(positions_stay_where_they_are) {
+TEST(positions_are_stable) {
   static char line[16384];
   static uint8_t item[4096];
   char path[1024];
@@ -306,7 +306,7 @@ static void pack(const belay_bloom_options_t *options, uint8_t out[BELAY__BLOOM_
   memcpy(out + BELAY__BLOOM_CONFIG_LEN, "0001234567890123", BELAY__BLOOM_DIGITS);
 }
 
-TEST(a_configuration_is_read_as_it_was_written) {
+TEST(configuration_round_trip) {
   uint8_t value[BELAY__BLOOM_VALUE_LEN];
   belay__bloom_config_t config;
   belay__bloom_form_t form;
@@ -333,7 +333,7 @@ TEST(a_configuration_is_read_as_it_was_written) {
     assert_non_null(belay__bloom_unpack(value, len, &config));
 }
 
-TEST(what_differs_is_named) {
+TEST(difference_is_named) {
   static const uint8_t other[BELAY_BLOOM_KEY_LEN] = "0";
   static const struct {
     row_t row;

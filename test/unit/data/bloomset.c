@@ -55,7 +55,7 @@ static size_t key_of(char out[64], keys_t keys, uint64_t i) {
   }
 }
 
-TEST(of_ten_million_none_is_missed) {
+TEST(ten_million_items_are_found) {
   enum { N = 10000000 / SCALE };
   belay_bloomset_t *set = set_of(N, 0.1, 0); /* small enough for a cache */
   unsigned new = 0;
@@ -103,15 +103,15 @@ static void rate_of(int64_t capacity, double rate, uint64_t probes, unsigned fil
     rate_of_keys(capacity, rate, probes, filters, keys);
 }
 
-TEST(one_in_a_hundred) {
+TEST(rate_of_one_percent) {
   rate_of(50000 / SCALE, 0.01, 200000 / SCALE, 1);
 }
 
-TEST(one_in_a_thousand) {
+TEST(rate_of_one_per_thousand) {
   rate_of(100000 / SCALE, 0.001, 500000 / SCALE, 1);
 }
 
-TEST(one_in_a_million) {
+TEST(rate_of_one_per_million) {
   rate_of(50000 / SCALE, 1e-6, 10000000 / SCALE, 1);
 }
 
