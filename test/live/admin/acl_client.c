@@ -291,7 +291,7 @@ TEST_ON(namespaces, server, server_start(NULL)) {
     for (int j = 0; j < 3; j++)
       if (!is_refused(server, WORDS("GET", rows[i].outside[j])) ||
           !is_refused(server, WORDS("PUBLISH", rows[i].outside[j], "")))
-        fail_msg("%s is permitted to whom %s belongs", rows[i].outside[j], rows[i].inside);
+        fail_msg("%s is permitted to the user of %s", rows[i].outside[j], rows[i].inside);
     belay_client_options_t client = client_options();
     client.namespace_parts = options.namespace_parts;
     client.namespace_count = options.namespace_count;

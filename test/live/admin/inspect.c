@@ -343,14 +343,14 @@ static void never(belay_request_t *request, int status, const belay_held_t *held
   (void)request;
   (void)status;
   (void)held;
-  fail_msg("a callback of what was refused");
+  fail_msg("a callback of a refused operation");
 }
 
 static void never_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
   (void)request;
   (void)status;
   (void)broken;
-  fail_msg("a callback of what was refused");
+  fail_msg("a callback of a refused operation");
 }
 
 static void expect_detail(bed_t *bed, int error, const char *detail) {

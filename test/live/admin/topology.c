@@ -105,7 +105,7 @@ TEST(unreachable_server) {
 }
 
 TEST(wrong_password) {
-  needs_one_server("whose password is this one's");
+  needs_one_server("the test sets its password");
   belay_client_options_t options = client_options();
   options.password = "wrong";
   bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "right"}), &options);
@@ -151,7 +151,7 @@ static void never(belay_request_t *request, int status, const belay_topology_ser
   (void)request;
   (void)status;
   (void)servers;
-  fail_msg("%zu servers of what was refused", n);
+  fail_msg("called back with %zu servers", n);
 }
 
 BED_TEST(arguments_are_checked) {
