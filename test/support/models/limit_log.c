@@ -411,8 +411,8 @@ static const char *check_case(const log_case_t *one, redisReply *const *item) {
   if (item[2]->integer != outcome->ban_ttl_ms)
     return "the ban's ttl";
   if (item[3]->integer != (int64_t)one->count)
-    return "how many entries there are";
-  return strcmp(item[4]->str, one->entries) == 0 ? NULL : "what the entries are";
+    return "the number of entries";
+  return strcmp(item[4]->str, one->entries) == 0 ? NULL : "the entries";
 }
 
 static void print_case(const log_case_t *one, redisReply *const *item) {

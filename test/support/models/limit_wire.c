@@ -165,7 +165,7 @@ static const char *compare_state(const limit_state_t *state, const limit_numbers
                                  bool brief) {
   size_t each = brief ? 3 : 7;
   if (is->count != 4 + each * state->count)
-    return "how many numbers there are";
+    return "the number of numbers";
   if (is->at[1] != state->at)
     return "at";
   if (is->at[2] != state->since)
@@ -225,13 +225,13 @@ static const char *check_record(const limit_record_t *record, const item_t *item
     return is.count == 1 && !(is.first < -1 - record->returned) &&
                    !(is.first > -1 - record->returned)
                ? NULL
-               : "what was canceled";
+               : "the canceled reservation";
   if (is.count != 4 + record->count || is.at[0] != record->act || is.at[1] != record->taken ||
       is.at[2] != record->since || is.at[3] != record->cost)
-    return "what was reserved";
+    return "the reservation";
   for (size_t i = 0; i < record->count; i++)
     if (is.at[4 + i] != record->thirds[i])
-      return "the marks of what was reserved";
+      return "the marks of the reservation";
   return NULL;
 }
 
