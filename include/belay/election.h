@@ -37,7 +37,7 @@ extern "C" {
  *   belay_election_options_init(&options);
  *   options.on_elected = on_elected;
  *   options.on_deposed = on_deposed;
- *   int error = belay_election_new(&client, 1, belay_string("scheduler"), &options, out);
+ *   int error = belay_election_new(client, belay_string("scheduler"), &options, out);
  *   return error != 0 ? error : belay_election_campaign(*out, NULL);
  * }
  * @endcode */
@@ -124,12 +124,11 @@ typedef struct belay_election_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_election_options_init(belay_election_options_t *options);
 
-/** Make a handle. It sends nothing. n must be 1: with several clients it returns BELAY_ESINGLE,
- * because only a majority could name the leader, and terms would have gaps that only a majority can
- * see.
+/** Make a handle. It sends nothing. An election has one deployment: among several servers only a
+ * majority could name the leader.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_election_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
+ * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_election_new(belay_client_t *client, belay_bytes_t name,
                                  const belay_election_options_t *options, belay_election_t **out);
 
 /** Become a candidate, until the handle is elected, resigns or is closed. Temporary faults, such as

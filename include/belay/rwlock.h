@@ -8,64 +8,77 @@
 extern "C" {
 #endif
 
-/** The access that the holder has. */
+/** The access that a holder has. */
 typedef enum belay_rwlock_mode {
-  BELAY_RWLOCK_READ, /**< beside other readers */
-  BELAY_RWLOCK_WRITE /**< alone */
+  BELAY_RWLOCK_READ, /**< together with other readers */
+  BELAY_RWLOCK_WRITE /**< exclusive */
 } belay_rwlock_mode_t;
 
-/** Makes a handle for a reader or a writer, on one server (n = 1) or on a quorum of n servers
- * (see belay/redlock.h). The functions of belay/lock.h use it. Each reader has a lease of its
- * own. Sends nothing.
+/** Make a handle for a reader or a writer, on one server (n = 1) or on a quorum of n servers (see
+ * belay/redlock.h). The functions of belay/lock.h use it. It sends nothing. The options owner, fair
+ * and key are not permitted.
  *
- * A waiting writer stops new readers. When a writer releases, the readers that waited meanwhile
- * are granted before the next writer, so neither side starves the other. Writers have no order
- * among themselves: the first request at the free lock wins. A dead waiter blocks others for at
- * most waiter_ttl_ms.
+ * Use it if holds for reading are long or frequent. Each reader has a lease of its own, so a short
+ * hold costs as much as that of a plain lock (belay/lock.h).
+ *
+ * @code
+ * static void on_acquired(belay_lock_t *lock, int status) {
+ *   if (status == 0)
+ *     belay_lock_release(lock, BELAY_DEFAULT, NULL); // after reading
+ * }
+ *
+ * int read_catalog(belay_client_t *client, belay_lock_t **out) {
+ *   int error =
+ *       belay_rwlock_new(&client, 1, belay_string("catalog"), BELAY_RWLOCK_READ, NULL, out);
+ *   return error != 0 ? error : belay_lock_acquire(*out, 5000, on_acquired);
+ * }
+ * @endcode
+ *
+ * A waiting writer stops new readers. When a writer releases, the readers that waited meanwhile are
+ * granted before the next writer, so neither side starves the other. Writers have no order among
+ * themselves. A dead waiter blocks others for at most waiter_ttl_ms.
  *
  * One handle of a client asks the server for all waiting handles of that client, in their order.
  * When a reader is granted, the readers directly behind it are granted too, up to 256, even if a
- * writer waits. A reader behind a writer of its own client begins to wait on the server after
- * that writer's turn.
+ * writer waits. A reader behind a writer of its own client begins to wait on the server after that
+ * writer's turn.
  *
  * The server does not know which handles belong together. A reader that waits for a second read
  * hold can deadlock: a waiting writer blocks it, and waits for its first hold. A writer that
  * acquires a second handle always waits for itself.
  *
  * Writers and readers get fencing numbers, larger with each grant; a change of mode keeps the
- * number. A resource that has seen a later reader's number refuses an earlier reader's, even
- * after its upgrade. The options owner, fair and key are not permitted.
+ * number. A resource that has seen a later reader's number refuses an earlier reader's, even after
+ * its upgrade.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_rwlock_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
                                belay_rwlock_mode_t mode, const belay_lock_options_t *options,
                                belay_lock_t **out);
 
-/** Returns the present mode of the handle. */
+/** Return the present mode of the handle. */
 BELAY_API belay_rwlock_mode_t belay_rwlock_mode(const belay_lock_t *lock);
 
-/** Turns a writer that holds the lock into a reader; no other client writes in between. From the
+/** Turn a writer that holds the lock into a reader; no other client writes in between. From the
  * call on the handle is a reader, whatever the reply is. The call extends the lease, too. belay
  * repeats an unconfirmed change, which extends the lease again, also without a watchdog and past
  * max_hold_ms, until it is confirmed or the lease is over, released or lost.
  *
- * Returns, and calls back, as belay_lock_extend() does; BELAY_EINVAL for a handle that is no
- * reader or writer. */
+ * Returns, and calls back, as belay_lock_extend() does; BELAY_EINVAL for a handle that is no reader
+ * or writer. */
 BELAY_API int belay_rwlock_downgrade(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb);
 
-/** Turns a reader that holds the lock into its writer, if no other reader holds it. The callback's status:
- *   0               it is the writer
- *   BELAY_ESHARED   another reader holds it too. It stays a reader, and is to release if it wants to write: two readers
- *                   that wait for each other would wait for ever
- *   otherwise       as belay_lock_extend(): it stays a reader. BELAY_EUNKNOWN also if it was executed, but an earlier
- *                   call may still be that would make a reader of it: one that was sent on a connection that is
- * lost, and
- *                   that the server does not let us kill. It helps to release and to acquire
+/** Turn a reader that holds the lock into its writer, if no other reader holds it. It goes before
+ * waiting writers. The call extends the lease, too; belay repeats an unconfirmed change as for
+ * belay_rwlock_downgrade(). Status in the callback:
  *
- * It goes before writers that wait. Extends the lease as well; and so does, again, what sets a change right that
- * was not confirmed, as in belay_rwlock_downgrade().
+ *   0              the handle is the writer
+ *   BELAY_ESHARED  another reader holds the lock; the handle stays a reader. To write, release it
+ *                  and acquire as a writer: two readers that both retry block each other for ever
+ *   another error  as for belay_lock_extend(); the handle stays a reader. With BELAY_EUNKNOWN the
+ *                  upgrade may have been executed
  *
- * Returns as belay_lock_extend() does; BELAY_EINVAL for a handle that is not a reader's or writer's. */
+ * Returns as belay_lock_extend() does; BELAY_EINVAL for a handle that is no reader or writer. */
 BELAY_API int belay_rwlock_upgrade(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb);
 
 #ifdef __cplusplus

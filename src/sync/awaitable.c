@@ -8,8 +8,6 @@ static const char wake[] = "}::wake";
 #define WAKE_LEN (sizeof wake - 1)
 #define BACKOFF_MAX_MS INT64_C(300)
 
-/* ---- options --------------------------------------------------------------------------------------------- */
-
 void belay_latch_options_init(belay_latch_options_t *options) {
   if (options == NULL)
     return;
@@ -45,7 +43,7 @@ static belay__waiter_config_t config_of(const belay_client_t *client,
   return config;
 }
 
-/* ---- the end of a wait ----------------------------------------------------------------------------------- */
+/* ---- the end of a wait ---- */
 
 static belay_t *belay_of(const belay__awaitable_t *awaitable) {
   return awaitable->handle.client->belay;
@@ -93,7 +91,7 @@ void belay__awaitable_deinit(belay__handle_t *handle) {
   belay__free(handle->client->belay, awaitable->channel, awaitable->channel_len);
 }
 
-/* ---- a new one ------------------------------------------------------------------------------------------- */
+/* ---- construction ---- */
 
 int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *type,
                          belay_bytes_t name, const belay_latch_options_t *options,
@@ -131,8 +129,6 @@ int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_
   awaitable->waiter.route = handle->route;
   return 0;
 }
-
-/* ---- a wait ---------------------------------------------------------------------------------------------- */
 
 int belay__awaitable_check_wait(const belay__awaitable_t *awaitable, int64_t wait_ms, bool has_cb) {
   int error = belay__handle_check((const belay__handle_t *)awaitable);

@@ -43,9 +43,19 @@ typedef struct belay__awaitable_options {
   .close = belay__awaitable_close, .abort = belay__awaitable_abort,                                \
   .deinit = belay__awaitable_deinit
 
-/* Defines belay_X_close(), belay_X_cancel(), belay_X_data() and belay_X_set_data(). */
+/* Defines belay_X_new() of the type X_type, belay_X_close(), belay_X_cancel(), belay_X_data() and
+ * belay_X_set_data(). */
 #define BELAY__AWAITABLE_FUNCTIONS(kind)                                                           \
   BELAY__HANDLE_END(kind)                                                                          \
+  int belay_##kind##_new(belay_client_t *client, belay_bytes_t name,                               \
+                         const belay_latch_options_t *options, belay_##kind##_t **out) {           \
+    belay__handle_t *handle = NULL;                                                                \
+    if (out == NULL)                                                                               \
+      return BELAY_EINVAL;                                                                         \
+    int error = belay__awaitable_new(client, &kind##_type, name, options, &handle);                \
+    *out = (belay_##kind##_t *)handle;                                                             \
+    return error;                                                                                  \
+  }                                                                                                \
   int belay_##kind##_cancel(belay_##kind##_t *awaitable) {                                         \
     return belay__awaitable_cancel((belay__awaitable_t *)awaitable);                               \
   }                                                                                                \
@@ -59,7 +69,7 @@ void belay__awaitable_close(belay__handle_t *handle);
 void belay__awaitable_abort(belay__handle_t *handle);
 void belay__awaitable_deinit(belay__handle_t *handle);
 
-/* What belay_X_new() does. options: NULL for the defaults. */
+/* Makes a handle for belay_X_new(). options: NULL for the defaults. */
 int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *type,
                          belay_bytes_t name, const belay_latch_options_t *options,
                          belay__handle_t **out);
@@ -83,8 +93,8 @@ int belay__awaitable_check_wait(const belay__awaitable_t *awaitable, int64_t wai
 void belay__awaitable_wait(belay__awaitable_t *awaitable, int64_t wait_ms,
                            belay__awaitable_end_fn end);
 
-/* Ends a wait with BELAY_ECANCELED, or the status that it gets meanwhile. 0, BELAY_ESTATE or as
- * a check. */
+/* Ends a wait with BELAY_ECANCELED, or with the status that it gets meanwhile. Returns 0,
+ * BELAY_ESTATE or an error of the check. */
 int belay__awaitable_cancel(belay__awaitable_t *awaitable);
 
 /* Adds a key: tail is "}", or "}::part". */

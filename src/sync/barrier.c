@@ -1,11 +1,10 @@
 /* The barrier: a waiter whose command also registers the party. Asking again keeps the party's
  * place.
- *
- * Each wait has a new token for its party. The server remembers passed and withdrawn parties, so
+ *  Each wait has a new token for its party. The server remembers passed and withdrawn parties, so
  * that a repeated command gets the same reply: a lost reply can be asked for again, and a late
- * execution from a lost connection changes nothing. The record lives for a minute. It ends
- * earlier with the party's next wait, if no command of the party can still run late. A party without a reply for most of
- * that minute, including its withdrawal, ends as unknown. */
+ * execution from a lost connection changes nothing. The record lives for a minute. It ends earlier
+ * with the party's next wait, if no command of the party can still run late. A party without a
+ * reply for most of that minute, including its withdrawal, ends as unknown. */
 #include <string.h>
 
 #include "belay/latch.h"
@@ -21,18 +20,16 @@
 struct belay_barrier {
   belay__awaitable_t awaitable; /* first */
   belay_barrier_cb cb;
-  int64_t generation;      /* in which the party passed */
-  belay__token_t party;    /* of the present wait */
-  belay__token_t previous; /* of the wait before it */
-  bool has_previous;       /* no call of the wait before is under way */
-  bool waited_before;      /* there was a wait */
+  int64_t generation;      /* generation in which the party passed */
+  belay__token_t party;    /* party of the current wait */
+  belay__token_t previous; /* party of the wait before it */
+  bool has_previous;       /* true if no call of the wait before can run late */
+  bool waited_before;      /* true after the first wait */
 };
 
 static belay_barrier_t *barrier_of(belay__waiter_t *waiter) {
   return (belay_barrier_t *)belay__awaitable_of(waiter);
 }
-
-/* ---- what is asked --------------------------------------------------------------------------------------- */
 
 static void put_party(const belay__token_t *party, belay__call_t *call) {
   const belay_client_t *client = call->client;
@@ -60,8 +57,8 @@ static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
     belay__call_arg(call, "", 0);
 }
 
-/* n > 0: passed in that generation; 0: waits; -1: withdrew, which is not asked after; -2:
- * another count. */
+/* Reply: n > 0: passed in generation n; 0: waits; -1: withdrew (no query follows that); -2: another
+ * count. */
 static int read(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   int64_t n;
   (void)holds_ms;
@@ -98,7 +95,7 @@ static const belay__waiter_ops_t waiter_ops = {
     .finished = belay__awaitable_finished,
 };
 
-/* ---- the handle ------------------------------------------------------------------------------------------ */
+/* ---- the handle ---- */
 
 static int on_init(belay__handle_t *handle, void *options) {
   const belay__awaitable_options_t *o = options;
@@ -113,16 +110,6 @@ static int on_init(belay__handle_t *handle, void *options) {
 static const belay__handle_type_t barrier_type = {BELAY__AWAITABLE_TYPE(barrier, on_init)};
 
 BELAY__AWAITABLE_FUNCTIONS(barrier)
-
-int belay_barrier_new(belay_client_t *client, belay_bytes_t name,
-                      const belay_latch_options_t *options, belay_barrier_t **out) {
-  belay__handle_t *handle = NULL;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  int error = belay__awaitable_new(client, &barrier_type, name, options, &handle);
-  *out = (belay_barrier_t *)handle;
-  return error;
-}
 
 static void end(belay__awaitable_t *awaitable, int status) {
   belay_barrier_t *barrier = (belay_barrier_t *)awaitable;

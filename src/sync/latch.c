@@ -1,5 +1,5 @@
-/* The latch: one key with the count and the operations that were counted. Waiting for it is a
- * waiter; counting it is a request. */
+/* The latch: one key with the count and the operations that were counted. A wait is a waiter; a
+ * count is a request. */
 #include "belay/latch.h"
 
 #include <limits.h>
@@ -11,8 +11,8 @@
 #include "sync/awaitable.h"
 #include "scripts.gen.h"
 
-#define OP_ID_BYTES 16 /* of an id that we draw */
-#define MADE_MAX 20    /* digits of when a latch was made */
+#define OP_ID_BYTES 16 /* bytes of an id that belay draws */
+#define MADE_MAX 20    /* digits of the time when a latch was made */
 
 struct belay_latch {
   belay__awaitable_t awaitable; /* first */
@@ -25,7 +25,7 @@ static belay_latch_t *latch_of(belay__waiter_t *waiter) {
   return (belay_latch_t *)belay__awaitable_of(waiter);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static void begin_call(const belay_latch_t *latch, belay__call_t *call,
                        const belay__script_t *script, size_t args) {
@@ -41,7 +41,7 @@ static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
   belay__call_arg(call, latch->made, latch->made_len);
 }
 
-/* {what is left, when it was made}; -1 another count, -2 it is forgotten. */
+/* Reply: {count left, time when it was made}; -1: another count; -2: forgotten. */
 static int read_open(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   belay_latch_t *latch = latch_of(waiter);
   int64_t n;
@@ -75,16 +75,6 @@ static const belay__handle_type_t latch_type = {BELAY__AWAITABLE_TYPE(latch, on_
 
 BELAY__AWAITABLE_FUNCTIONS(latch)
 
-int belay_latch_new(belay_client_t *client, belay_bytes_t name,
-                    const belay_latch_options_t *options, belay_latch_t **out) {
-  belay__handle_t *handle = NULL;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  int error = belay__awaitable_new(client, &latch_type, name, options, &handle);
-  *out = (belay_latch_t *)handle;
-  return error;
-}
-
 static void end(belay__awaitable_t *awaitable, int status) {
   belay_latch_t *latch = (belay_latch_t *)awaitable;
   latch->cb(latch, status);
@@ -100,7 +90,7 @@ int belay_latch_wait(belay_latch_t *latch, int64_t wait_ms, belay_latch_cb cb) {
   return 0;
 }
 
-/* ---- counting -------------------------------------------------------------------------------------------- */
+/* ---- counting ---- */
 
 /* Reads the number left to count; -1: the latch was made with another count. */
 static int read_count(belay__operation_t *operation, const belay__call_t *call,
@@ -112,20 +102,14 @@ static int read_count(belay__operation_t *operation, const belay__call_t *call,
   return values[0] < 0 ? BELAY_EMISMATCH : 0;
 }
 
-static void tell_count(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_count(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
   unsigned left = answer->status == 0 ? (unsigned)answer->values[0] : UINT_MAX;
   ((belay_latch_count_cb)cb)(request, answer->status, left);
 }
 
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .notify = tell_count, .idempotent = true};
-
-/* The server remembers a count for longer than it may be sent again, whatever the latch's ttl:
- * so it counts in one latch at most. */
-static int64_t remembered_ms(const belay_client_t *client, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(client, request);
-  return ms + ms / 100 + 2;
-}
+    .read = read_count, .notify = notify_count, .idempotent = true};
 
 static int draw_op_id(belay_t *belay, char out[2 * OP_ID_BYTES]) {
   unsigned char bytes[OP_ID_BYTES];
@@ -154,6 +138,8 @@ int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay
   begin_call(latch, call, &belay__script_latch_count, 5);
   belay__call_arg(call, op_id.data, op_id.len);
   belay__publish_arg(call, true);
-  belay__call_arg_int(call, remembered_ms(handle->client, request));
-  return belay__handle_start(handle, request, call, &count_ops, (void (*)(void))cb);
+  /* The server remembers the count for longer than it may be sent again, whatever the latch's ttl:
+   * so it counts in one latch at most. */
+  belay__call_arg_int(call, belay__request_keep_ms(handle->client, request, 0));
+  return belay__handle_start(handle, request, call, &count_ops, BELAY__CB(cb));
 }

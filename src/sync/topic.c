@@ -19,16 +19,13 @@
 #define FAMILY "topic"
 #define EVENTS_PER_TASK 64 /* other deadlines must not wait for the whole queue */
 
-/* The name of a topic's channel; NULL if memory is out. */
-static char *channel_new(belay_client_t *client, const char *name, size_t name_len, size_t *len) {
-  *len = belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name, name_len);
-  char *channel = belay__alloc(client->belay, *len);
-  if (channel != NULL)
-    belay__key_build(channel, client->prefix, client->prefix_len, FAMILY, name, name_len);
-  return channel;
+/* Writes the name of a topic's channel. Returns its length. */
+static size_t build_channel(char out[BELAY__KEY_MAX], const belay_client_t *client,
+                            belay_bytes_t name) {
+  return belay__key_build(out, client->prefix, client->prefix_len, FAMILY, name.data, name.len);
 }
 
-/* ---- publishing ---------------------------------------------------------------------------------------- */
+/* ---- publishing ---- */
 
 static int read_receivers(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
@@ -36,12 +33,8 @@ static int read_receivers(belay__operation_t *operation, const belay__call_t *ca
   return belay__reply_integer(reply, 0, INT64_MAX, &operation->values[0]) ? 0 : BELAY_EPROTO;
 }
 
-static void tell_published(belay_request_t *request, void (*cb)(void),
-                           const belay__answer_t *answer) {
-  ((belay_topic_publish_cb)cb)(request, answer->status, answer->values[0]);
-}
-
-static const belay__request_ops_t publish_ops = {.read = read_receivers, .notify = tell_published};
+static const belay__request_ops_t publish_ops = {.read = read_receivers,
+                                                 .notify = belay__request_notify_count};
 
 int belay_topic_publish(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                         belay_bytes_t message, belay_topic_publish_cb cb) {
@@ -54,21 +47,17 @@ int belay_topic_publish(belay_client_t *client, belay_request_t *request, belay_
     return error;
   if (message.len > BELAY_TOPIC_MESSAGE_MAX || (message.data == NULL && message.len > 0))
     return belay__invalid(client->belay, "message: NULL, or more than 1,048,576 bytes");
-  size_t channel_len;
-  char *channel = channel_new(client, name.data, name.len, &channel_len);
-  belay__call_t *call = channel == NULL ? NULL : belay__call_new(client, BELAY__CLASS_DATA);
-  if (call != NULL) {
-    belay__publish_build(call, channel, channel_len, message.len == 0 ? "" : message.data,
-                         message.len);
-    call->route = belay__key_route(channel, channel_len);
-  }
-  belay__free(client->belay, channel, channel_len);
-  return call == NULL
-             ? BELAY_ENOMEM
-             : belay__request_start(request, call, &publish_ops, NULL, NULL, (void (*)(void))cb);
+  belay__call_t *call = belay__call_new(client, BELAY__CLASS_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  char channel[BELAY__KEY_MAX];
+  size_t len = build_channel(channel, client, name);
+  belay__publish_build(call, channel, len, message.len == 0 ? "" : message.data, message.len);
+  call->route = belay__key_route(channel, len);
+  return belay__request_start(request, call, &publish_ops, NULL, NULL, BELAY__CB(cb));
 }
 
-/* ---- a subscription ------------------------------------------------------------------------------------ */
+/* ---- a subscription ---- */
 
 typedef struct message {
   belay__list_t node;
@@ -82,10 +71,10 @@ struct belay_subscription {
   belay__task_t task;
   belay_topic_cb cb;
   bool ref;
-  bool listening;      /* LISTENING is due, before the queue */
-  int gap;             /* status of a gap that is due, behind the queue; 0: none */
+  bool listening;      /* true if LISTENING must be reported, before the queue */
+  int gap;             /* status of a gap that must be reported, after the queue; 0: none */
   belay__list_t queue; /* messages */
-  size_t bytes;        /* of the queue */
+  size_t bytes;        /* size of the queue */
 };
 
 /* The arguments of belay_topic_subscribe(). */
@@ -99,13 +88,18 @@ static size_t size_of(const message_t *message) {
   return sizeof *message + message->len;
 }
 
-static void free_first(belay_subscription_t *subscription) {
+/* Takes the first message out of the queue. The caller frees it with free_message(). */
+static message_t *pop_message(belay_subscription_t *subscription) {
   message_t *message = BELAY__CONTAINER(belay__list_pop(&subscription->queue), message_t, node);
   subscription->bytes -= size_of(message);
-  belay__free(subscription->handle.client->belay, message, size_of(message));
+  return message;
 }
 
-/* 0, or why the message is lost. One that comes alone has room. */
+static void free_message(belay_client_t *client, message_t *message) {
+  belay__free(client->belay, message, size_of(message));
+}
+
+/* Returns 0, or the reason why the message is lost. An empty queue has room for any message. */
 static int add_message(belay_subscription_t *subscription, const char *data, size_t len) {
   belay_client_t *client = subscription->handle.client;
   size_t bytes = subscription->bytes + sizeof(message_t) + len;
@@ -126,7 +120,7 @@ static void on_message(belay__subscription_t *base, belay__channel_event_t what,
                        size_t len, int status) {
   belay_subscription_t *subscription = BELAY__CONTAINER(base, belay_subscription_t, subscription);
   if (subscription->gap != 0)
-    return; /* it is in the gap; when that has been told, the task looks whether it is over */
+    return; /* part of the gap; the task checks later if the channel is up again */
   switch (what) {
   case BELAY__CHANNEL_UP:
     subscription->listening = true;
@@ -141,7 +135,7 @@ static void on_message(belay__subscription_t *base, belay__channel_event_t what,
   belay__defer(subscription->handle.client->belay, &subscription->task);
 }
 
-/* Tells the first event that waits; false if none does. */
+/* Reports the first event that is due. False if there is none. */
 static bool deliver_one(belay_subscription_t *subscription) {
   belay_client_t *client = subscription->handle.client;
   if (subscription->listening) {
@@ -150,11 +144,9 @@ static bool deliver_one(belay_subscription_t *subscription) {
     return true;
   }
   if (!belay__list_empty(&subscription->queue)) {
-    message_t *message = BELAY__CONTAINER(subscription->queue.next, message_t, node);
-    belay__list_remove(&message->node);
-    subscription->bytes -= size_of(message);
+    message_t *message = pop_message(subscription);
     subscription->cb(subscription, BELAY_TOPIC_MESSAGE, message->data, message->len, 0);
-    belay__free(client->belay, message, size_of(message));
+    free_message(client, message);
     return true;
   }
   if (subscription->gap != 0) {
@@ -181,7 +173,7 @@ static void on_close(belay__handle_t *handle) {
   belay_subscription_t *subscription = (belay_subscription_t *)handle;
   belay__unlisten(&subscription->subscription);
   while (!belay__list_empty(&subscription->queue))
-    free_first(subscription);
+    free_message(handle->client, pop_message(subscription));
   belay__task_stop(handle->client->belay, &subscription->task);
 }
 
@@ -200,11 +192,9 @@ static int on_init(belay__handle_t *handle, void *options) {
   subscription->subscription.on_event = on_message;
   belay__list_init(&subscription->queue);
   belay__task_init(&subscription->task, on_task);
-  size_t len;
-  char *channel = channel_new(client, arguments->name.data, arguments->name.len, &len);
-  int error = channel == NULL ? BELAY_ENOMEM
-                              : belay__listen(client, channel, len, &subscription->subscription);
-  belay__free(client->belay, channel, len);
+  char channel[BELAY__KEY_MAX];
+  size_t len = build_channel(channel, client, arguments->name);
+  int error = belay__listen(client, channel, len, &subscription->subscription);
   if (error != 0)
     return error;
   subscription->listening = belay__subscription_is_up(&subscription->subscription);
@@ -238,7 +228,7 @@ int belay_topic_subscribe(belay_client_t *client, belay_bytes_t name, belay_topi
   return error;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 BELAY__HANDLE_END(subscription)
 

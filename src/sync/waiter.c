@@ -24,15 +24,16 @@
 #include "core/key/key.h"
 #include "core/loop/backoff.h"
 
-#define RECONNECT_MS 200        /* spreads the questions of waiters whose connection was lost */
-#define ASKS_BEFORE_FORGOTTEN 4 /* at least, while a server may still know of us */
+#define RECONNECT_MS 200 /* spreads the queries of waiters whose connection was lost */
+/* Number of queries before the server may have forgotten the waiter, at least. */
+#define QUERIES_BEFORE_FORGOTTEN 4
 
 typedef enum event {
   EV_START,
-  EV_ANSWER, /* arg: what it says */
+  EV_ANSWER, /* arg: the status of the reply */
   EV_TIMER,
-  EV_MESSAGE, /* arg: within how many milliseconds to ask */
-  EV_CANCEL,  /* arg: the status */
+  EV_MESSAGE, /* arg: longest delay of the next query, in ms */
+  EV_CANCEL,  /* arg: the status of the wait */
   EV_STOP
 } event_t;
 
@@ -42,27 +43,25 @@ static belay_t *belay_of(const belay__waiter_t *waiter) {
   return waiter->client->belay;
 }
 
-/* ---- leaves: time ---------------------------------------------------------------------------------------- */
-
 static uint64_t earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-/* From when on what the server says cannot be trusted to be about us. */
+/* Time at which the server may have forgotten the waiter, so that its replies prove nothing. */
 static uint64_t forgotten_at(const belay__waiter_t *waiter) {
   if (!waiter->may_exist || waiter->config.forgotten_after == 0)
     return BELAY__NEVER;
   return waiter->known_at + waiter->config.forgotten_after * BELAY__MS;
 }
 
-/* After the question was answered "not yet", or not at all, for the n-th time in a row. */
+/* The delay after n consecutive replies of "not yet", or n consecutive failures. */
 static uint64_t poll_delay(const belay__waiter_t *waiter, uint32_t n, uint64_t most_ms) {
   const belay__waiter_config_t *config = &waiter->config;
   return belay__delay_draw(belay_of(waiter), belay__delay_poll(config->retry_min, config->retry_max,
                                                                n > 0 ? n - 1 : 0, most_ms));
 }
 
-/* When to ask again. holds_ms: how long the answer stays what it is; -1: not known. */
+/* Time of the next query. holds_ms: time for which the reply stays true; -1: unknown. */
 static uint64_t next_query_at(const belay__waiter_t *waiter, int64_t holds_ms, uint64_t now) {
   const belay__waiter_config_t *config = &waiter->config;
   uint64_t when;
@@ -80,8 +79,6 @@ static uint64_t next_query_at(const belay__waiter_t *waiter, int64_t holds_ms, u
   return earlier(when, waiter->wait_until);
 }
 
-/* ---- leaves: talking ------------------------------------------------------------------------------------- */
-
 static void subscribe(belay__waiter_t *waiter) {
   if (waiter->subscription.channel == NULL && waiter->wait_until != 0)
     (void)belay__listen(waiter->client, waiter->channel, waiter->channel_len,
@@ -93,13 +90,13 @@ static void cancel_call(belay__waiter_t *waiter) {
     waiter->may_exist = waiter->may_run_late = true;
 }
 
-/* Sends what `fill` fills in; 0 or an error. */
-static int send_call(belay__waiter_t *waiter, void (*fill)(belay__waiter_t *, belay__call_t *),
+/* Builds and sends a call. Returns 0 or an error. */
+static int send_call(belay__waiter_t *waiter, void (*build)(belay__waiter_t *, belay__call_t *),
                      uint64_t deadline, bool urgent) {
   belay__call_t *call = belay__call_new(waiter->client, BELAY__CLASS_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
-  fill(waiter, call);
+  build(waiter, call);
   call->deadline = deadline;
   call->route = waiter->route;
   call->urgent = urgent;
@@ -110,7 +107,7 @@ static uint64_t call_deadline(const belay__waiter_t *waiter) {
   return belay__now(belay_of(waiter)) + waiter->config.timeout * BELAY__MS;
 }
 
-/* ---- transitions: each returns the state to go to ---------------------------------------------------------- */
+/* ---- transitions: each returns the next state ---- */
 
 static belay__waiter_state_t end_wait(belay__waiter_t *waiter, int status) {
   waiter->status = status;
@@ -128,13 +125,12 @@ static int withdraw_failed(int status) {
   return stopped ? BELAY_EUNKNOWN : status;
 }
 
-/* It has been said. After the server may have forgotten it proves nothing. */
+/* The withdrawal was confirmed. */
 static int withdraw_done(const belay__waiter_t *waiter) {
   return belay__now(belay_of(waiter)) < forgotten_at(waiter) ? waiter->last
                                                              : withdraw_failed(waiter->last);
 }
 
-/* Ends at once. */
 static belay__waiter_state_t stop_wait(belay__waiter_t *waiter) {
   cancel_call(waiter);
   if (waiter->state == BELAY__WAITER_LEAVING)
@@ -143,7 +139,7 @@ static belay__waiter_state_t stop_wait(belay__waiter_t *waiter) {
   return end_wait(waiter, may_stay ? BELAY_EUNKNOWN : BELAY_ECANCELED);
 }
 
-/* The wait ends without the answer. */
+/* Ends the wait without the wanted reply. */
 static belay__waiter_state_t give_up(belay__waiter_t *waiter, int status) {
   cancel_call(waiter);
   if (waiter->ops->build_withdraw == NULL || !waiter->may_exist)
@@ -174,8 +170,7 @@ static belay__waiter_state_t send_query(belay__waiter_t *waiter) {
   if (!waiter->may_exist)
     waiter->known_at = now;
   uint64_t deadline = earlier(call_deadline(waiter), forgotten_at(waiter));
-  bool first = waiter->not_yet_count == 0 &&
-               waiter->failures == 0; /* which is answered, or has its timeout */
+  bool first = waiter->not_yet_count == 0 && waiter->failures == 0; /* it has its whole timeout */
   waiter->limited = waiter->wait_until != 0 && !first && waiter->wait_until < deadline;
   if (waiter->limited)
     deadline = waiter->wait_until;
@@ -183,7 +178,6 @@ static belay__waiter_state_t send_query(belay__waiter_t *waiter) {
   return error == 0 ? BELAY__WAITER_ASKING : not_answered(waiter, error);
 }
 
-/* Waits for the next question, if there is time for one. */
 static belay__waiter_state_t wait_for_query(belay__waiter_t *waiter, int64_t holds_ms) {
   uint64_t now = belay__now(belay_of(waiter));
   if (now >= waiter->wait_until)
@@ -214,7 +208,6 @@ static belay__waiter_state_t not_answered(belay__waiter_t *waiter, int status) {
   return wait_for_query(waiter, -1);
 }
 
-/* Something was heard while it waits. */
 static belay__waiter_state_t advance_query(belay__waiter_t *waiter, int within_ms) {
   belay__delay_t delay = belay__delay_ms(0, (uint64_t)within_ms);
   uint64_t soon = belay__now(belay_of(waiter)) + belay__delay_draw(belay_of(waiter), delay);
@@ -223,9 +216,6 @@ static belay__waiter_state_t advance_query(belay__waiter_t *waiter, int within_m
   return BELAY__WAITER_WAITING;
 }
 
-/* ---- the machine ----------------------------------------------------------------------------------------- */
-
-/* The state after an event. holds_ms: with an answer. */
 static belay__waiter_state_t next_state(belay__waiter_t *waiter, event_t event, int arg,
                                         int64_t holds_ms) {
   belay__waiter_state_t state = (belay__waiter_state_t)waiter->state;
@@ -276,9 +266,8 @@ static void step(belay__waiter_t *waiter, event_t event, int arg, int64_t holds_
   waiter->state = (uint8_t)next_state(waiter, event, arg, holds_ms);
 }
 
-/* ---- what happens ---------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
-/* Reads the reply of a command. */
 static int read(belay__waiter_t *waiter, belay__call_t *call, const belay__result_t *result,
                 int64_t *holds_ms) {
   if (result->outcome == BELAY_OUTCOME_UNKNOWN)
@@ -304,7 +293,7 @@ static void on_timer(belay__timer_t *timer) {
   step(BELAY__CONTAINER(timer, belay__waiter_t, timer), EV_TIMER, 0, -1);
 }
 
-/* After a gap everybody asks again: over a longer time. */
+/* After a gap all waiters of the connection query again, so their delays are longer. */
 static void on_message(belay__subscription_t *subscription, belay__channel_event_t what,
                        const char *data, size_t len, int status) {
   belay__waiter_t *waiter = BELAY__CONTAINER(subscription, belay__waiter_t, subscription);
@@ -317,7 +306,7 @@ static void on_message(belay__subscription_t *subscription, belay__channel_event
     step(waiter, EV_MESSAGE, gap ? RECONNECT_MS : (int)BELAY__SPREAD_MS, -1);
 }
 
-/* ---- the owner's side ------------------------------------------------------------------------------------ */
+/* ---- functions for the owner ---- */
 
 void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
                         belay_client_t *client, const belay__waiter_config_t *config,
@@ -332,9 +321,9 @@ void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
       .channel_len = channel_len,
       .route = belay__key_route(channel, channel_len),
   };
-  uint32_t often = config->forgotten_after / ASKS_BEFORE_FORGOTTEN;
-  if (often > 0 && (config->max_interval == 0 || config->max_interval > often))
-    waiter->config.max_interval = often;
+  uint32_t interval = config->forgotten_after / QUERIES_BEFORE_FORGOTTEN;
+  if (interval > 0 && (config->max_interval == 0 || config->max_interval > interval))
+    waiter->config.max_interval = interval;
 }
 
 void belay__waiter_start(belay__waiter_t *waiter, int64_t wait_ms) {

@@ -224,7 +224,7 @@ static int new_election(harness_t *h) {
   options.on_observe = on_observe;
   options.notice_break = true;
   options.data = h;
-  return belay_election_new(h->client, 1, belay_string(h->arguments->item[0]), &options, &election);
+  return belay_election_new(h->client[0], belay_string(h->arguments->item[0]), &options, &election);
 }
 
 static void begin(harness_t *h) {

@@ -5,6 +5,7 @@
 
 #include "belay/request.h"
 #include "core/loop/loop.h"
+#include "core/key/key.h"
 #include "core/key/table.h"
 #include "core/key/token.h"
 #include "core/call/error_text.h"
@@ -13,6 +14,8 @@
 #define BELAY__NAMESPACE_PART_MAX ((size_t)128)
 /* bytes of the longest namespace, escaped and joined */
 #define BELAY__NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
+/* bytes of a key or channel that is made of a namespace, a family, a name and a part, at most */
+#define BELAY__KEY_MAX (BELAY__NAMESPACE_MAX + 3 * BELAY__NAME_MAX + 64)
 #define BELAY__KEY_SHOWN ((size_t)151) /* bytes of a key in a detail, terminating 0 included */
 
 /* An object of a client, such as a lock or an undo. When the client closes, it closes its

@@ -1,20 +1,18 @@
-/* The election: a candidate is a lock whose kind also states the leader; an observer is a waiter
- * that never ends. A handle has both, and a task that reports observations:
+/* The election. A candidate is a lock whose script also stores the leader's value. An observer is a
+ * waiter that never ends. A handle has both, and a task that reports observations:
  *
- *    campaign --> lock --> elected, deposed; each makes the waiter ask
+ *    campaign --> lock --> elected, deposed; both make the waiter ask
  *    observe  --> waiter --another leader than reported--> task --> on_observe
- *
- *    close: the waiter stops, the lock closes; after both the memory is freed
- *
- * The term is the lock's fencing number. The key of the term also has the leader's value. */
+ *  A closing handle closes its lock, which retains the handle. The term is the lock's fencing
+ * number. The key of the term also has the leader's value. */
 #include "belay/election.h"
 
 #include <string.h>
 
-#include "core/key/key.h"
 #include "core/call/publish.h"
-#include "core/client/lifecycle.h"
-#include "lease/kinds/lock_new.h"
+#include "core/client/handle.h"
+#include "core/key/key.h"
+#include "lease/kinds/lock.h"
 #include "sync/waiter.h"
 #include "scripts.gen.h"
 
@@ -25,14 +23,14 @@ static const char fence_part[] = "::fence", wake_part[] = "::wake";
 /* The leader according to the server, or the reason why it is unknown. */
 typedef struct view {
   int status;
-  uint64_t term; /* 0: nobody */
+  uint64_t term; /* 0: no leader */
   int64_t remaining_ms;
   size_t token_len, value_len;
   char token[BELAY__TOKEN_TEXT_MAX], value[BELAY_ELECTION_VALUE_MAX];
 } view_t;
 
 struct belay_election {
-  belay__object_t object; /* in the client's list */
+  belay__handle_t handle; /* first */
   belay_lock_t *lock;
   belay__waiter_t waiter;
   belay__task_t task;
@@ -40,27 +38,31 @@ struct belay_election {
   belay_deposed_cb on_deposed;
   belay_observe_cb on_observe;
   belay_election_cb campaign_cb, resign_cb;
-  belay_election_close_cb close_cb;
-  void *data;
-  bool resigning;     /* while it stood */
+  bool resigning;     /* true if a resign canceled the campaign */
   bool report_due;    /* true while `latest` is to be reported */
-  bool reported_any;  /* since observing began */
-  bool reported_ours; /* the last reported leader is this candidate */
-  bool holds_loop, closing;
+  bool reported_any;  /* true if there was a report since observing began */
+  bool reported_ours; /* true if the last reported leader is this candidate */
+  bool holds_loop;
   view_t latest, reported;
   size_t channel_len;
-  char channel[];
+  char *channel; /* the key and "::wake" */
 };
 
+/* The arguments of belay_election_new(). */
+typedef struct arguments {
+  belay_election_options_t options;
+  belay_bytes_t name;
+} arguments_t;
+
 static belay_client_t *client_of(const belay_election_t *election) {
-  return election->waiter.client;
+  return election->handle.client;
 }
 
 static belay__lease_t *lease_of(const belay_election_t *election) {
   return belay__lock_lease(election->lock);
 }
 
-/* ---- the candidate: a kind of lock ----------------------------------------------------------------------- */
+/* ---- the candidate: a kind of lock ---- */
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_election_acquire, false, 5);
@@ -92,7 +94,7 @@ static const belay__kind_t kind = {
     .notify_owner = belay__lock_notify,
 };
 
-/* ---- the observer: a waiter ------------------------------------------------------------------------------- */
+/* ---- the observer: a waiter ---- */
 
 static belay_election_t *election_of(belay__waiter_t *waiter) {
   return BELAY__CONTAINER(waiter, belay_election_t, waiter);
@@ -168,15 +170,15 @@ static void on_failed(belay__waiter_t *waiter, int status) {
   report_if_changed(election);
 }
 
-static void on_over(belay__waiter_t *waiter) {
-  (void)waiter; /* ends only without an observer */
+static void on_finished(belay__waiter_t *waiter) {
+  (void)waiter; /* only stop_observing() ends the wait */
 }
 
 static const belay__waiter_ops_t waiter_ops = {
     .build_query = build_query,
     .read = read,
     .failed = on_failed,
-    .finished = on_over,
+    .finished = on_finished,
 };
 
 static void run_task(belay__task_t *task) {
@@ -220,7 +222,7 @@ static void stop_observing(belay_election_t *election) {
   update_hold(election);
 }
 
-/* ---- what the lock tells ----------------------------------------------------------------------------------- */
+/* ---- notices of the lock ---- */
 
 static void call_back(belay_election_t *election, belay_election_cb *slot, int status) {
   belay_election_cb cb = *slot;
@@ -229,8 +231,8 @@ static void call_back(belay_election_t *election, belay_election_cb *slot, int s
     cb(election, status);
 }
 
-/* In the callback it may have been given back, or its time have passed. */
-static void tell_elected(belay_election_t *election, uint64_t term) {
+/* The campaign callback may have resigned, or the lease may be over. */
+static void notify_elected(belay_election_t *election, uint64_t term) {
   if (election->on_elected != NULL && belay_election_term(election) == term)
     election->on_elected(election, term);
 }
@@ -244,7 +246,7 @@ static void on_campaigned(belay_lock_t *lock, int status) {
   uint64_t term = lease_of(election)->fence;
   call_back(election, &election->campaign_cb, status);
   if (status == 0)
-    tell_elected(election, term);
+    notify_elected(election, term);
   if (resigned)
     call_back(election, &election->resign_cb, 0);
 }
@@ -262,38 +264,7 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
     election->on_deposed(election, reason);
 }
 
-/* ---- making and closing ------------------------------------------------------------------------------------ */
-
-static size_t size_of(size_t channel_len) {
-  return sizeof(belay_election_t) + channel_len;
-}
-
-static void on_lock_closed(belay_lock_t *lock, void *data) {
-  belay_election_t *election = data;
-  belay_client_t *client = client_of(election);
-  (void)lock;
-  stop_observing(election);
-  if (election->close_cb != NULL)
-    election->close_cb(election, election->data);
-  belay__client_remove(client, &election->object);
-  belay__free(client->belay, election, size_of(election->channel_len));
-}
-
-static void start_close(belay_election_t *election) {
-  if (election->closing)
-    return;
-  election->closing = true;
-  stop_observing(election);
-  (void)belay__lease_close(lease_of(election)); /* or the client has begun to */
-}
-
-static void object_close(belay__object_t *object) {
-  start_close(BELAY__CONTAINER(object, belay_election_t, object));
-}
-
-static const belay__object_ops_t object_ops = {
-    .close = object_close, .abort = object_close /* the lock has its own */
-};
+/* ---- construction ---- */
 
 void belay_election_options_init(belay_election_options_t *options) {
   belay_lock_options_t lock;
@@ -309,16 +280,14 @@ void belay_election_options_init(belay_election_options_t *options) {
   };
 }
 
-/* The options of the lock. 0 or an error, with a detail. */
-static int translate(belay_client_t *client, const belay_election_options_t *o,
-                     belay_lock_options_t *lock) {
-  int error = belay__check_bytes(client->belay, "value", o->value, 0, BELAY_ELECTION_VALUE_MAX);
+/* Makes the options of the lock. Returns 0 or an error with a detail. */
+static int make_lock_options(belay_t *belay, const belay_election_options_t *o,
+                             belay_lock_options_t *lock) {
+  int error = belay__check_bytes(belay, "value", o->value, 0, BELAY_ELECTION_VALUE_MAX);
   if (error == 0)
-    error = belay__check_optional(client->belay, "key", o->key, BELAY__NAME_MAX);
-  if (error != 0)
-    return error;
+    error = belay__check_optional(belay, "key", o->key, BELAY__NAME_MAX);
+  belay_lock_options_init(lock);
   lock->ttl_ms = o->ttl_ms;
-  lock->watchdog = BELAY_WATCHDOG_ON;
   lock->timeout_ms = o->timeout_ms;
   lock->retry_min_ms = o->retry_min_ms;
   lock->retry_max_ms = o->retry_max_ms;
@@ -326,12 +295,15 @@ static int translate(belay_client_t *client, const belay_election_options_t *o,
   lock->fencing = true;
   lock->notice_break = o->notice_break;
   lock->on_lost = on_lost;
-  return 0;
+  return error;
 }
 
-/* The channel, from which the key is read, too. */
-static void init_waiter(belay_election_t *election, belay_client_t *client) {
+static int init_waiter(belay_election_t *election) {
   const belay__lease_t *lease = lease_of(election);
+  election->channel_len = lease->key_len + WAKE_PART_LEN;
+  election->channel = belay__alloc(client_of(election)->belay, election->channel_len);
+  if (election->channel == NULL)
+    return BELAY_ENOMEM;
   memcpy(election->channel, lease->key, lease->key_len);
   memcpy(election->channel + lease->key_len, wake_part, WAKE_PART_LEN);
   const belay__waiter_config_t config = {
@@ -341,13 +313,20 @@ static void init_waiter(belay_election_t *election, belay_client_t *client) {
       .timeout = lease->config->timeout,
       .retry_lasting = true,
   };
-  belay__waiter_init(&election->waiter, &waiter_ops, client, &config, election->channel,
-                     election->channel_len);
+  belay__waiter_init(&election->waiter, &waiter_ops, client_of(election), &config,
+                     election->channel, election->channel_len);
+  return 0;
 }
 
-static int make(belay_client_t *client, const char *name, size_t name_len,
-                const belay_election_options_t *o, belay_lock_options_t *lock_options,
-                belay_election_t **out) {
+static void on_lock_closed(belay_lock_t *lock, void *data) {
+  (void)lock;
+  belay__handle_release(&((belay_election_t *)data)->handle);
+}
+
+static int on_init(belay__handle_t *handle, void *arguments) {
+  belay_election_t *election = (belay_election_t *)handle;
+  belay_client_t *client = handle->client;
+  const belay_election_options_t *o = &((arguments_t *)arguments)->options;
   const belay__lock_spec_t spec = {
       .kind = &kind,
       .key = o->key.data,
@@ -355,68 +334,69 @@ static int make(belay_client_t *client, const char *name, size_t name_len,
       .extra = o->value.data != NULL ? o->value.data : client->owner,
       .extra_len = o->value.data != NULL ? o->value.len : client->owner_len,
   };
-  belay_lock_t *lock;
-  int error = belay__lock_make(&client, 1, name, name_len, lock_options, &spec, &lock);
+  belay_lock_options_t lock_options;
+  int error = make_lock_options(client->belay, o, &lock_options);
+  if (error == 0)
+    error = belay__lock_make(&client, 1, ((arguments_t *)arguments)->name, &lock_options, &spec,
+                             &election->lock);
   if (error != 0)
     return error;
-  size_t channel_len = belay__lock_lease(lock)->key_len + WAKE_PART_LEN;
-  belay_election_t *election = belay__alloc(client->belay, size_of(channel_len));
-  if (election == NULL) {
-    (void)belay_lock_close(lock, NULL);
+  if (init_waiter(election) != 0) {
+    (void)belay_lock_close(election->lock, NULL);
     return BELAY_ENOMEM;
   }
-  *election = (belay_election_t){
-      .object = {.ops = &object_ops},
-      .lock = lock,
-      .on_elected = o->on_elected,
-      .on_deposed = o->on_deposed,
-      .on_observe = o->on_observe,
-      .data = o->data,
-      .channel_len = channel_len,
-  };
-  belay_lock_set_data(lock, election);
-  belay_lock_on_closed(lock, on_lock_closed);
+  belay_lock_set_data(election->lock, election);
+  belay_lock_on_closed(election->lock, on_lock_closed);
+  belay__handle_retain(handle);
   belay__task_init(&election->task, run_task);
-  init_waiter(election, client);
-  belay__client_add(client, &election->object);
-  *out = election;
+  election->on_elected = o->on_elected;
+  election->on_deposed = o->on_deposed;
+  election->on_observe = o->on_observe;
   return 0;
 }
 
-int belay_election_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
+static void on_close(belay__handle_t *handle) {
+  belay_election_t *election = (belay_election_t *)handle;
+  stop_observing(election);
+  (void)belay__lease_close(lease_of(election)); /* the client may close it already */
+}
+
+static void on_deinit(belay__handle_t *handle) {
+  belay_election_t *election = (belay_election_t *)handle;
+  belay__free(handle->client->belay, election->channel, election->channel_len);
+}
+
+static const belay__handle_type_t election_type = {
+    .family = "election",
+    .size = sizeof(belay_election_t),
+    .options_size = sizeof(arguments_t),
+    .unnamed = true, /* the lock has the key */
+    .data_at = offsetof(arguments_t, options.data),
+    .init = on_init,
+    .close = on_close,
+    .deinit = on_deinit,
+};
+
+BELAY__HANDLE_END(election)
+
+int belay_election_new(belay_client_t *client, belay_bytes_t name,
                        const belay_election_options_t *options, belay_election_t **out) {
-  belay_election_options_t o;
-  belay_lock_options_t lock_options;
-  belay_lock_t *none;
+  arguments_t given = {.name = name}, filled;
+  belay__handle_t *handle = NULL;
   if (out == NULL)
     return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__lock_check(clients, n > 1 ? 1 : n, NULL, &lock_options, &none);
-  if (error != 0)
-    return error;
-  if (n > 1) {
-    belay__detail(clients[0]->belay, "n: not 1");
-    return BELAY_ESINGLE;
-  }
+  belay_election_options_init(&given.options);
   if (options != NULL)
-    o = *options;
-  else
-    belay_election_options_init(&o);
-  error = translate(clients[0], &o, &lock_options);
-  return error != 0 ? error : make(clients[0], name.data, name.len, &o, &lock_options, out);
+    given.options = *options;
+  int error = belay__handle_new(client, &election_type, &given, &filled, &handle);
+  *out = (belay_election_t *)handle;
+  return error;
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------- */
-
-static int check(const belay_election_t *election) {
-  if (election == NULL)
-    return BELAY_EINVAL;
-  int error = belay__check(client_of(election)->belay);
-  return error == 0 && election->closing ? BELAY_ECLOSING : error;
-}
+/* ---- operations ---- */
 
 int belay_election_campaign(belay_election_t *election, belay_election_cb cb) {
-  int error = check(election);
+  int error = belay__handle_check((belay__handle_t *)election);
   if (error == 0)
     error = belay_lock_acquire(election->lock, BELAY_FOREVER, on_campaigned);
   if (error == 0)
@@ -425,7 +405,7 @@ int belay_election_campaign(belay_election_t *election, belay_election_cb cb) {
 }
 
 int belay_election_resign(belay_election_t *election, belay_election_cb cb) {
-  int error = check(election);
+  int error = belay__handle_check((belay__handle_t *)election);
   if (error != 0)
     return error;
   error = belay_lock_release(election->lock, BELAY_DEFAULT, on_resigned);
@@ -439,7 +419,7 @@ int belay_election_resign(belay_election_t *election, belay_election_cb cb) {
 }
 
 int belay_election_observe(belay_election_t *election, int on) {
-  int error = check(election);
+  int error = belay__handle_check((belay__handle_t *)election);
   if (error != 0)
     return error;
   if (on && election->on_observe == NULL)
@@ -454,16 +434,7 @@ int belay_election_observe(belay_election_t *election, int on) {
   return 0;
 }
 
-int belay_election_close(belay_election_t *election, belay_election_close_cb cb) {
-  int error = check(election);
-  if (error != 0)
-    return error;
-  election->close_cb = cb;
-  start_close(election);
-  return 0;
-}
-
-/* ---- questions --------------------------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 uint64_t belay_election_term(const belay_election_t *election) {
   return election == NULL ? 0 : belay_lock_fence(election->lock);
@@ -490,9 +461,5 @@ void belay_election_unref(belay_election_t *election) {
 
 void belay_election_set_data(belay_election_t *election, void *data) {
   if (election != NULL)
-    election->data = data;
-}
-
-void *belay_election_data(const belay_election_t *election) {
-  return election == NULL ? NULL : election->data;
+    election->handle.data = data;
 }

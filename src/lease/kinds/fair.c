@@ -6,12 +6,10 @@
  *
  * The key is the plain lock's, so that both exclude each other; only fair locks respect the
  * queue. The order is that of the first attempts at the server. A release wakes the first waiter
- * by its ticket: all waiters get the message, and the others ignore it. They
- * ask again when the first place would expire, or earlier by polling; then one of them removes the
- * dead waiter and wakes the next. */
+ * by its ticket: all waiters get the message, and the others ignore it. They ask again when the
+ * first place would expire, or earlier by polling; then one of them removes the dead waiter and
+ * wakes the next. */
 #include "lease/kinds/fair.h"
-
-#include <string.h>
 
 #include "core/call/publish.h"
 #include "lease/kinds/lock.h"
@@ -19,19 +17,6 @@
 
 #define QUEUE_FULL (-3)
 #define TOO_MANY (-4)
-
-int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
-  if (!o->fair)
-    return 0;
-  if (n > 1) {
-    belay__detail(belay, "fair: queues on several servers have no common order");
-    return BELAY_ESINGLE;
-  }
-  if (belay__is_given(o->owner) || belay__is_given(o->key))
-    return belay__invalid(belay, "fair: not with %s",
-                          belay__is_given(o->owner) ? "an owner" : "an exact key");
-  return 0;
-}
 
 void belay__fair_put_place(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_ticket(lease, call);

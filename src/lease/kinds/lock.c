@@ -1,5 +1,6 @@
-/* The lock: a lease whose key holds the token as a string. So it excludes, and is excluded by, every other library
- * that does SET key token NX PX. On one node it is the plain lock, on several Redlock. */
+/* The lock: a lease whose key holds the token as a string. So it excludes, and is excluded by,
+ * every other library that does SET key token NX PX. On one node it is the plain lock, on several
+ * Redlock. */
 #include "lease/kinds/lock.h"
 
 #include <string.h>
@@ -27,19 +28,16 @@ belay__lease_t *belay__lock_lease(const belay_lock_t *lock) {
   return (belay__lease_t *)(uintptr_t)&lock->lease;
 }
 
-/* ---- the kind ------------------------------------------------------------------------------------------ */
+/* ---- the kind ---- */
 
-typedef struct script_pair {
-  const belay__script_t *plain, *fenced;
-} script_pair_t;
+/* [hands over][fenced] */
+static const belay__script_t *const acquire_scripts[2][2] = {
+    {&belay__script_lock_acquire, &belay__script_lock_acquire_fenced},
+    {&belay__script_lock_hand_over, &belay__script_lock_hand_over_fenced},
+};
 
-static const script_pair_t acquire_scripts = {&belay__script_lock_acquire,
-                                              &belay__script_lock_acquire_fenced};
-static const script_pair_t hand_over_scripts = {&belay__script_lock_hand_over,
-                                                &belay__script_lock_hand_over_fenced};
-
-/* The native command, where the server has it. One that follows a refusal asks by script, which also tells how long
- * the holder may still hold it. */
+/* True for the native command, if the server has it. Further attempts use the script, because its
+ * reply has the remaining time of the holder. */
 static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
   return lease->attempts <= 1 && !belay__lease_counts(lease) &&
          belay__client_can(client, BELAY__SET_NX_GET);
@@ -58,13 +56,12 @@ static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   const belay__lease_t *from = lease->partner;
-  const script_pair_t *script_pair = from != NULL ? &hand_over_scripts : &acquire_scripts;
   bool counts = belay__lease_counts(lease);
   if (from == NULL && is_native(lease, call->client)) {
     acquire_natively(lease, call);
     return;
   }
-  belay__lease_begin(lease, call, counts ? script_pair->fenced : script_pair->plain, counts,
+  belay__lease_begin(lease, call, acquire_scripts[from != NULL][counts], counts,
                      (size_t)2 + (from != NULL) + counts);
   if (from != NULL)
     belay__lease_put_token(from, call);
@@ -73,8 +70,8 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_fence_ttl(lease, call);
 }
 
-/* Our own token is there already. It was an earlier send of the same call; or, where several nodes are asked, two
- * clients lead to one server. */
+/* The key has our token already: from an earlier send of the same call, or, with several nodes,
+ * because two clients lead to one server. */
 static int own_token_status(const belay__lease_t *lease) {
   return lease->members == 1 ? 0 : BELAY_EDUPLICATE;
 }
@@ -105,11 +102,9 @@ int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
     return BELAY_EHELD;
   }
   if (counts)
-    return BELAY_EPROTO; /* a number would have come with it */
+    return BELAY_EPROTO; /* a grant that is counted has a number */
   return n == 0 ? 0 : own_token_status(lease);
 }
-
-static void free_lock(belay_lock_t *lock);
 
 /* Sets belay_detail() to the server's error text if the status comes from it. */
 static void set_detail(belay_lock_t *lock, int status) {
@@ -146,7 +141,8 @@ void belay__lock_notify(belay__lease_t *lease, belay__notice_t news, int status)
   case BELAY__NOTICE_CLOSED:
     if (lock->close_cb != NULL)
       lock->close_cb(lock, lock->data);
-    free_lock(lock);
+    belay__free(belay__lease_belay(lease), lock,
+                size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
     break;
   }
 }
@@ -162,35 +158,27 @@ const belay__kind_t belay__lock_kind = {
     .notify_owner = belay__lock_notify,
 };
 
-/* ---- making and freeing -------------------------------------------------------------------------------- */
-
-static void free_lock(belay_lock_t *lock) {
-  const belay__lease_t *lease = &lock->lease;
-  belay__free(belay__lease_belay(lease), lock,
-              size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
-}
+/* ---- construction ---- */
 
 /* Writes the key at out (NULL: measures it); returns its length. */
 static size_t put_key(char *out, const belay_client_t *client, const belay__lock_spec_t *spec,
-                      const char *name, size_t name_len) {
+                      belay_bytes_t name) {
   if (spec->key == NULL)
-    return belay__key_build(out, client->prefix, client->prefix_len, spec->kind->family, name,
-                            name_len);
+    return belay__key_build(out, client->prefix, client->prefix_len, spec->kind->family, name.data,
+                            name.len);
   if (out != NULL)
     memcpy(out, spec->key, spec->key_len);
   return spec->key_len;
 }
 
-int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+int belay__lock_make(belay_client_t *const *clients, size_t n, belay_bytes_t name,
                      const belay_lock_options_t *options, const belay__lock_spec_t *spec,
                      belay_lock_t **out) {
   belay_t *belay = clients[0]->belay;
   belay__lease_config_t config;
-  bool named = name != NULL || name_len > 0;
-  bool needs_name = !spec->kind->many && (named || spec->key == NULL);
-  int error = needs_name ? belay__check_bytes(belay, "name", belay_bytes(name, name_len), 1,
-                                              BELAY__NAME_MAX)
-                         : 0;
+  int error = 0;
+  if (name.data != NULL || name.len > 0 || spec->key == NULL)
+    error = belay__check_bytes(belay, "name", name, 1, BELAY__NAME_MAX);
   if (error == 0)
     error = belay__lock_config(clients[0], n, options, &config);
   if (error != 0)
@@ -198,7 +186,7 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   config.kind = spec->kind;
   config.limit = spec->limit;
   config.permits = spec->permits;
-  size_t key_len = put_key(NULL, clients[0], spec, name, name_len);
+  size_t key_len = put_key(NULL, clients[0], spec, name);
   size_t label_len = options->label == NULL ? 0 : strlen(options->label);
   belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len + spec->extra_len, label_len));
   const belay__lease_config_t *shared =
@@ -209,7 +197,7 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   }
   *lock = (belay_lock_t){.data = options->data};
   char *key = (char *)lock + size_of(n, 0, 0);
-  put_key(key, clients[0], spec, name, name_len);
+  put_key(key, clients[0], spec, name);
   if (spec->extra_len > 0)
     memcpy(key + key_len, spec->extra, spec->extra_len);
   belay__lease_init(&lock->lease, clients, n, shared, key, key_len, spec->extra_len);
@@ -243,7 +231,7 @@ int belay__lock_refuse(belay_t *belay, const belay_lock_options_t *o, unsigned w
   return 0;
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static int check(belay_lock_t *lock) {
   if (lock == NULL)
@@ -330,7 +318,7 @@ int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb) {
   return belay__lease_close(&lock->lease);
 }
 
-/* ---- questions ----------------------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 int64_t belay_lock_remaining_us(const belay_lock_t *lock) {
   if (lock == NULL ||

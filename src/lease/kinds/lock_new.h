@@ -1,4 +1,4 @@
-/* Constructors of locks: one chooses the kind from the options. */
+/* The constructors of locks: checks of clients, and the choice of the kind by the options. */
 #ifndef BELAY_LEASE_KINDS_LOCK_NEW_H
 #define BELAY_LEASE_KINDS_LOCK_NEW_H
 
@@ -9,8 +9,7 @@
 int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock_options_t *options,
                       belay_lock_options_t *resolved, belay_lock_t **out);
 
-/* A lock of the kind that the options name, over n clients that were checked. */
-int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
-                    const belay_lock_options_t *options, belay_lock_t **out);
+/* Returns 0, or an error with a detail if an option contradicts `fair`. */
+int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *options);
 
 #endif /* BELAY_LEASE_KINDS_LOCK_NEW_H */

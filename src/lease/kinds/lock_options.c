@@ -43,7 +43,8 @@ static int64_t at_least(int64_t value, int64_t least) {
   return value > least ? value : least;
 }
 
-/* How long one call may take by default; in a quorum, so that it is through within a tenth of the ttl. */
+/* How long one call may take by default; in a quorum, so that it is through within a tenth of the
+ * ttl. */
 static int64_t default_timeout(const belay_client_t *client, size_t n, int64_t ttl) {
   if (n == 1)
     return client->timeout_ms;
@@ -105,7 +106,8 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-/* The ranges that depend on the ttl, on n or on the client. Each option may be BELAY_DEFAULT too. */
+/* The ranges that depend on the ttl, on n or on the client. Each option may be BELAY_DEFAULT
+ * too. */
 static int check_dependent(const belay_client_t *client, size_t n, const belay_lock_options_t *o,
                            int64_t ttl) {
   int64_t most = n == 1 ? TIMEOUT_MAX_MS : at_least(ttl / TTL_PART, NODE_TIMEOUT_LEAST_MS);

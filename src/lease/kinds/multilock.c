@@ -1,17 +1,19 @@
-/* The lock on several names: a lease (member) for each deployment, in a cluster for each slot
- * (multilock_slot.c), taken one after another.
+/* The lock on several names: a lease (member) for each deployment, in a cluster for each slot,
+ * taken one after another.
  *
- *    IDLE --acquire--> ACQUIRING: one member after another --the last is held--> HELD --release--> RELEASING --> IDLE
- *     ^                  |     ^                                                  |
- *     |   not held, or   |     | all are released, and an acquire is wanted       | a member is lost:
- *     |   canceled:      |     | (also after a loss, if there is time)            | reported at once
- *     |   reported       v     |                                                  |
- *     +--all are------ ROLLING_BACK: acquired members are released <--------------+
- *        released
- *    ROLLING_BACK, and an acquire is wanted --its wait is over--> ROLLING_BACK, reported
- *    any --a client closes--> CLIENT_CLOSED: reported; other members are released; no further acquires
- *    any --close--> CLOSING: all members close --the last one is closed--> freed; so is CLIENT_CLOSED,
- *                                                                      when the last client is closed
+ *    IDLE --acquire--> ACQUIRING: one member after another --the last is held--> HELD
+ *     ^                  |     ^                                                  | |
+ *     |   not held, or   |     | all are released, and an acquire is pending      | |
+ *     |   canceled:      |     | (also after a loss, if there is time)            | |
+ *     |   reported       v     |                                                  | |
+ *     +--all are------ ROLLING_BACK: acquired members are released <--a member----+ |
+ *     |  released                                                 is lost: reported |
+ *     +--all are released-- RELEASING <------------------------------------release--+
+ *
+ *    ROLLING_BACK, and an acquire is pending --its wait is over--> ROLLING_BACK, reported
+ *    any --a client closes--> CLIENT_CLOSED: reported; other members are released; no new acquires
+ *    any --close--> CLOSING: all members close
+ *    CLIENT_CLOSED, CLOSING --the last member is closed--> freed
  *
  * Only step() writes the state. All multilocks take members in the same order
  * (multilock_names.c), so among competing ones there is always one that can get all of its
@@ -24,36 +26,35 @@
 
 #include <assert.h>
 
+#include "core/call/publish.h"
 #include "lease/kinds/lock.h"
 #include "lease/machine/deadline.h"
+#include "scripts.gen.h"
 
 typedef enum state {
-  IDLE,         /* made, given back, failed */
-  ACQUIRING,    /* the member `at` was asked; those before it are held */
-  HELD,         /* the last member was granted, and the owner was notified */
-  RELEASING,    /* the owner gave it back, and not all answers are in */
-  ROLLING_BACK, /* an acquire failed, or a member was lost; op_pending: an acquire follows */
-  /* a client closed: its members are lost, and so is the lock; the handle still exists */
-  CLIENT_CLOSED,
-  CLOSING /* the owner has closed it */
+  IDLE,          /* new, released, or the acquire failed */
+  ACQUIRING,     /* the member `at` is being acquired; those before it are held */
+  HELD,          /* all members are held, and the owner was notified */
+  RELEASING,     /* the owner releases it, and not all members have ended */
+  ROLLING_BACK,  /* an acquire failed, or a member was lost; op_pending: an acquire follows */
+  CLIENT_CLOSED, /* a client closed, so the lock is lost; the handle still exists */
+  CLOSING        /* the owner closed the handle */
 } state_t;
 
 typedef enum event {
-  EV_ACQUIRE,       /* the owner wants it */
-  EV_RELEASE,       /* the owner gives it back */
-  EV_CANCEL,        /* the owner does not want to wait any more */
-  EV_CLOSE,         /* the owner has no more use for it */
+  EV_ACQUIRE,       /* the owner starts an acquire */
+  EV_RELEASE,       /* the owner starts a release */
+  EV_CANCEL,        /* the owner cancels the acquire */
+  EV_CLOSE,         /* the owner closes the handle */
   EV_CLIENT_CLOSED, /* a client is closed */
-  EV_ENDED,         /* a member's acquire or release is over */
+  EV_ENDED,         /* a member's acquire or release ended */
   EV_LOST,          /* a member is lost */
-  EV_TIMER          /* ROLLING_BACK: the wait of the acquire that is wanted is over */
+  EV_TIMER          /* ROLLING_BACK: the wait of the pending acquire is over */
 } event_t;
 
 static belay__multilock_member_t *member_of(belay__lease_t *lease) {
   return BELAY__CONTAINER(lease, belay__multilock_member_t, lease);
 }
-
-/* ---- leaves ---------------------------------------------------------------------------------------------- */
 
 /* Ends the operation; the task notifies the owner. */
 static void end_op(belay_multilock_t *multilock, int status) {
@@ -100,7 +101,7 @@ static int64_t wait_left(const belay_multilock_t *multilock) {
 
 static state_t roll_back(belay_multilock_t *multilock);
 
-/* The acquire comes to this. Returns the state to go to. */
+/* Ends the acquire. Returns the next state. */
 static state_t fail_acquire(belay_multilock_t *multilock, int status) {
   end_op(multilock, status);
   return roll_back(multilock);
@@ -118,11 +119,12 @@ static state_t acquire_member(belay_multilock_t *multilock, unsigned at) {
   return error != 0 ? fail_acquire(multilock, error) : ACQUIRING;
 }
 
-/* Gives back what is held. When all is given back, an acquire that is wanted begins. Returns the state to go to. */
+/* Releases the members that are held. After that a pending acquire starts again. Returns the next
+ * state. */
 static state_t roll_back(belay_multilock_t *multilock) {
   for (unsigned i = 0; i < multilock->members; i++) {
     belay__lease_t *lease = &multilock->member[i].lease;
-    if (belay__lease_is_held(lease) && !belay__is_pending(lease->op)) /* or it is just being lost */
+    if (belay__lease_is_held(lease) && !belay__is_pending(lease->op)) /* it may just be lost */
       (void)belay__lease_release(lease, lease->config->timeout);
   }
   if (!is_settled(multilock))
@@ -130,10 +132,9 @@ static state_t roll_back(belay_multilock_t *multilock) {
   return multilock->op_pending && !multilock->op_done ? acquire_member(multilock, 0) : IDLE;
 }
 
-/* Stops waiting for the member that was asked. Returns the next state. */
+/* Cancels the acquire of the current member. Returns the next state. */
 static state_t cancel_member(belay_multilock_t *multilock) {
-  (void)belay__lease_cancel(
-      &multilock->member[multilock->at].lease); /* it may be over, and about to tell so */
+  (void)belay__lease_cancel(&multilock->member[multilock->at].lease); /* it may have ended */
   return roll_back(multilock);
 }
 
@@ -144,7 +145,7 @@ static state_t lose_member(belay_multilock_t *multilock) {
   return cancel_member(multilock);
 }
 
-/* The member that was asked has answered. Returns the next state. */
+/* The acquire of the current member ended. Returns the next state. */
 static state_t finish_member(belay_multilock_t *multilock, int status) {
   unsigned next = multilock->at + 1u;
   if (status != 0)
@@ -164,7 +165,7 @@ static state_t lose_lock(belay_multilock_t *multilock, int reason) {
   return roll_back(multilock);
 }
 
-/* Looks at what has come of a release. Returns the state to go to. */
+/* Ends the release if all members have ended. Returns the next state. */
 static state_t finish_release(belay_multilock_t *multilock) {
   int status = 0;
   if (!is_settled(multilock))
@@ -188,11 +189,11 @@ static state_t start_release(belay_multilock_t *multilock) {
 static state_t close_all(belay_multilock_t *multilock) {
   end_op(multilock, BELAY_ECANCELED);
   for (unsigned i = 0; i < multilock->members; i++)
-    (void)belay__lease_close(&multilock->member[i].lease); /* or its client has begun to */
+    (void)belay__lease_close(&multilock->member[i].lease); /* its client may close it already */
   return CLOSING;
 }
 
-/* Nothing can be had any more. Returns the state to go to. */
+/* No acquire is possible any more. Returns the next state. */
 static state_t end_with_client(belay_multilock_t *multilock) {
   if (multilock->state == HELD) {
     multilock->loss_due = true;
@@ -203,42 +204,55 @@ static state_t end_with_client(belay_multilock_t *multilock) {
   return CLIENT_CLOSED;
 }
 
-/* ---- one server by two ways ------------------------------------------------------------------------------- */
+/* ---- the kind of a member ---- */
 
 static bool same_server(const belay__member_t *a, const belay__member_t *b) {
   return belay__server_info_same(belay__member_server(a), belay__member_server(b)) &&
          a->client->db == b->client->db;
 }
 
-/* Whether two lists have a key in common; both are sorted. */
-static bool have_common_key(const belay__lease_t *a, const belay__lease_t *b) {
-  size_t a_at = 0, b_at = 0, a_len, b_len;
-  const char *one = belay__many_next(a->key, a->key_len, &a_at, &a_len);
-  const char *other = belay__many_next(b->key, b->key_len, &b_at, &b_len);
-  while (one != NULL && other != NULL) {
-    int order = belay__multilock_compare(one, a_len, other, b_len);
-    if (order == 0)
-      return true;
-    if (order < 0)
-      one = belay__many_next(a->key, a->key_len, &a_at, &a_len);
-    else
-      other = belay__many_next(b->key, b->key_len, &b_at, &b_len);
-  }
-  return false;
-}
-
-bool belay__multilock_overlaps(belay__lease_t *lease) {
+/* True if this multilock holds one of the keys already: the same server behind another URL granted
+ * it. */
+static bool holds_common_key(belay__lease_t *lease) {
   const belay__multilock_member_t *member = member_of(lease);
   for (const belay__multilock_member_t *held = member->multilock->member; held < member; held++)
     if (same_server(&held->lease.member[0], &member->lease.member[0]) &&
-        have_common_key(&held->lease, lease))
+        belay__multilock_common_key(&held->lease, lease))
       return true;
   return false;
 }
 
-/* ---- the machine ----------------------------------------------------------------------------------------- */
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
+  belay__lease_begin_acquire(lease, call, &belay__script_multi_acquire, 0);
+}
 
-/* The state after an event. status: the end of a member's operation, or the reason of its loss. */
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  int status = belay__lock_acquired(lease, call, reply, holder_ms);
+  return status == BELAY_EHELD && holds_common_key(lease) ? BELAY_EDUPLICATE : status;
+}
+
+/* If one key is lost, the script releases the others and wakes their waiters. */
+static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
+  belay__publish_arg(call, lease->config->notify);
+}
+
+static void on_notice(belay__lease_t *lease, belay__notice_t news, int status);
+
+const belay__kind_t belay__multi_kind = {
+    .family = "lock",
+    .extend = &belay__script_multi_extend,
+    .release = &belay__script_multi_release,
+    .many = true,
+    .client_queue = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .extend_args = 1,
+    .extend_more = extend_more,
+    .notify_owner = on_notice,
+};
+
+/* status: of a member's operation that ended, or the reason of its loss. */
 static state_t next_state(belay_multilock_t *multilock, event_t event,
                           belay__multilock_member_t *member, int status) {
   state_t state = (state_t)multilock->state;
@@ -297,11 +311,11 @@ static void step(belay_multilock_t *multilock, event_t event, belay__multilock_m
     belay__timer_stop(multilock->belay, BELAY__RANK_OTHER, &multilock->timer);
 }
 
-void belay__multilock_on_timer(belay__timer_t *timer) {
+static void on_timer(belay__timer_t *timer) {
   step(BELAY__CONTAINER(timer, belay_multilock_t, timer), EV_TIMER, NULL, 0);
 }
 
-/* ---- what the owner is told -------------------------------------------------------------------------------- */
+/* ---- notifications ---- */
 
 /* Sets belay_detail() to the server's error text if the status comes from it. */
 static void set_detail(const belay_multilock_t *multilock, int status) {
@@ -311,7 +325,7 @@ static void set_detail(const belay_multilock_t *multilock, int status) {
       belay__client_explain(multilock->member[i].lease.member[0].client, status, NULL, 0);
 }
 
-/* From a task. Each callback may do anything; only finish() frees. */
+/* Runs in a task. A callback may call any function, but only free_if_closed() frees. */
 static void notify_owner(belay_multilock_t *multilock) {
   if (multilock->loss_due) {
     multilock->loss_due = false;
@@ -329,8 +343,15 @@ static void notify_owner(belay_multilock_t *multilock) {
   cb(multilock, multilock->op_status);
 }
 
-void belay__multilock_on_task(belay__task_t *task) {
+static void run_task(belay__task_t *task) {
   notify_owner(BELAY__CONTAINER(task, belay_multilock_t, task));
+}
+
+void belay__multilock_init(belay_multilock_t *multilock, belay_t *belay, size_t members,
+                           size_t size) {
+  *multilock = (belay_multilock_t){
+      .belay = belay, .timer = {.fire = on_timer}, .members = (uint8_t)members, .size = size};
+  belay__task_init(&multilock->task, run_task);
 }
 
 /* Frees the multilock if all members are closed: by the owner, or each by its client. */
@@ -344,9 +365,8 @@ static void free_if_closed(belay_multilock_t *multilock) {
   belay__free(multilock->belay, multilock, multilock->size);
 }
 
-/* Forwards a member's notice to the owner at once if it concerns the owner. No event can come
- * between. */
-void belay__multilock_notify(belay__lease_t *lease, belay__notice_t news, int status) {
+/* Handles a member's notice, and notifies the owner at once if it concerns the owner. */
+static void on_notice(belay__lease_t *lease, belay__notice_t news, int status) {
   belay__multilock_member_t *member = member_of(lease);
   belay_multilock_t *multilock = member->multilock;
   switch (news) {
@@ -357,7 +377,7 @@ void belay__multilock_notify(belay__lease_t *lease, belay__notice_t news, int st
     step(multilock, EV_ENDED, member, status);
     break;
   case BELAY__NOTICE_EXTENDED:
-    assert(false && "nobody has asked for that");
+    assert(false && "a member is not extended by its owner");
     break;
   case BELAY__NOTICE_CLOSED:
     member->closed = true;
@@ -368,8 +388,6 @@ void belay__multilock_notify(belay__lease_t *lease, belay__notice_t news, int st
   if (news == BELAY__NOTICE_CLOSED)
     free_if_closed(multilock);
 }
-
-/* ---- operations ------------------------------------------------------------------------------------------ */
 
 static int check(belay_multilock_t *multilock) {
   if (multilock == NULL)
@@ -442,8 +460,6 @@ int belay_multilock_close(belay_multilock_t *multilock, belay_multilock_close_cb
   step(multilock, EV_CLOSE, NULL, 0);
   return 0;
 }
-
-/* ---- the rest -------------------------------------------------------------------------------------------- */
 
 int64_t belay_multilock_remaining_us(const belay_multilock_t *multilock) {
   if (multilock == NULL || multilock->state != HELD ||

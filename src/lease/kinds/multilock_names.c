@@ -1,16 +1,29 @@
-/* The names of a multilock, sorted so that every client takes them in the same order.
- *
- * The order is: the deployment, by the address in its URL; the namespace; in a cluster the slot;
- * the bytes of the key. Equal names count once. */
+/* Construction of a multilock. Its names are sorted, so that every client takes them in the same
+ * order: the deployment, by the address in its URL; the namespace; in a cluster the slot; the bytes
+ * of the key. Equal names count once. A group of keys that belong to one member is contiguous. */
 #include <string.h>
 
 #include "core/key/key.h"
 #include "core/key/slot.h"
+#include "lease/kinds/lock.h"
 #include "lease/kinds/multilock.h"
 
-#define FAMILY belay__multi_kind.family
+/* The key of a name, and where it lives. */
+typedef struct name_key {
+  belay_client_t *client;
+  const char *key;
+  size_t len;
+  uint16_t slot; /* 0 without slots */
+} name_key_t;
 
-int belay__multilock_compare(const char *a, size_t a_len, const char *b, size_t b_len) {
+typedef struct keys {
+  size_t count; /* of different keys */
+  name_key_t at[BELAY_MULTILOCK_MAX];
+  char *text; /* memory of the keys */
+  size_t text_len;
+} keys_t;
+
+static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len) {
   int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
   if (order != 0)
     return order;
@@ -20,18 +33,34 @@ int belay__multilock_compare(const char *a, size_t a_len, const char *b, size_t 
 static int compare_clients(const belay_client_t *a, const belay_client_t *b) {
   if (a->place != b->place)
     return a->place < b->place ? -1 : 1;
-  return belay__multilock_compare(a->prefix, a->prefix_len, b->prefix, b->prefix_len);
+  return compare_bytes(a->prefix, a->prefix_len, b->prefix, b->prefix_len);
 }
 
-static int compare(const belay__multilock_key_t *a, const belay__multilock_key_t *b) {
+static int compare(const name_key_t *a, const name_key_t *b) {
   int order = compare_clients(a->client, b->client);
   if (order == 0)
     order = a->slot - b->slot;
-  return order != 0 ? order : belay__multilock_compare(a->key, a->len, b->key, b->len);
+  return order != 0 ? order : compare_bytes(a->key, a->len, b->key, b->len);
 }
 
-/* Puts one where it belongs, if it is not there. */
-static void insert(belay__multilock_keys_t *keys, belay__multilock_key_t key) {
+bool belay__multilock_common_key(const belay__lease_t *a, const belay__lease_t *b) {
+  size_t a_at = 0, b_at = 0, a_len, b_len;
+  const char *one = belay__many_next(a->key, a->key_len, &a_at, &a_len);
+  const char *other = belay__many_next(b->key, b->key_len, &b_at, &b_len);
+  while (one != NULL && other != NULL) {
+    int order = compare_bytes(one, a_len, other, b_len);
+    if (order == 0)
+      return true;
+    if (order < 0)
+      one = belay__many_next(a->key, a->key_len, &a_at, &a_len);
+    else
+      other = belay__many_next(b->key, b->key_len, &b_at, &b_len);
+  }
+  return false;
+}
+
+/* Inserts a key at its place in the order, unless it is there. */
+static void insert(keys_t *keys, name_key_t key) {
   size_t at = keys->count;
   while (at > 0 && compare(&keys->at[at - 1], &key) > 0)
     at--;
@@ -42,10 +71,11 @@ static void insert(belay__multilock_keys_t *keys, belay__multilock_key_t key) {
   keys->count++;
 }
 
-static size_t key_len(const belay_multilock_name_t *name) {
+/* Writes the key of a name to out (NULL to measure). Returns its length. */
+static size_t build_key(char *out, const belay_multilock_name_t *name) {
   const belay_client_t *client = name->client;
-  return belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name->name.data,
-                          name->name.len);
+  return belay__key_build(out, client->prefix, client->prefix_len, belay__multi_kind.family,
+                          name->name.data, name->name.len);
 }
 
 static int wrong(belay_t *belay, size_t i, const char *what) {
@@ -86,32 +116,30 @@ static int check(const belay_multilock_name_t *names, size_t n) {
   return 0;
 }
 
-int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
-                          belay__multilock_keys_t *keys) {
+/* Makes the keys of n names. Returns 0 or an error with a detail. */
+static int make_keys(const belay_multilock_name_t *names, size_t n, keys_t *keys) {
   int error = check(names, n);
   if (error != 0)
     return error;
-  *keys = (belay__multilock_keys_t){.count = 0};
   for (size_t i = 0; i < n; i++)
-    keys->text_len += key_len(&names[i]);
+    keys->text_len += build_key(NULL, &names[i]);
   keys->text = belay__alloc(names[0].client->belay, keys->text_len);
   if (keys->text == NULL)
     return BELAY_ENOMEM;
-  size_t at = 0;
+  char *text = keys->text;
   for (size_t i = 0; i < n; i++) {
     belay_client_t *client = names[i].client;
-    size_t len = belay__key_build(keys->text + at, client->prefix, client->prefix_len, FAMILY,
-                                  names[i].name.data, names[i].name.len);
-    belay__multilock_key_t key = {.client = client, .key = keys->text + at, .len = len};
+    name_key_t key = {.client = client, .key = text, .len = build_key(text, &names[i])};
     if (client->node_ops->by_slots)
       key.slot = belay__slot(key.key, key.len);
     insert(keys, key);
-    at += len;
+    text += key.len;
   }
   return 0;
 }
 
-size_t belay__multilock_group_end(const belay__multilock_keys_t *keys, size_t from) {
+/* Returns the end of the group that starts at `from`: the position behind its last key. */
+static size_t group_end(const keys_t *keys, size_t from) {
   size_t end = from + 1;
   while (end < keys->count && keys->at[end].client == keys->at[from].client &&
          keys->at[end].slot == keys->at[from].slot)
@@ -119,11 +147,12 @@ size_t belay__multilock_group_end(const belay__multilock_keys_t *keys, size_t fr
   return end;
 }
 
-size_t belay__multilock_list(const belay__multilock_keys_t *keys, size_t from, size_t end,
-                             char *out) {
+/* Writes the list of the group's keys to out (NULL to measure), for belay__many_next(). Returns its
+ * length. */
+static size_t put_list(const keys_t *keys, size_t from, char *out) {
   size_t size = 0;
-  for (size_t i = from; i < end; i++) {
-    uint16_t len = (uint16_t)keys->at[i].len; /* a namespace and a name are not that long */
+  for (size_t i = from; i < group_end(keys, from); i++) {
+    uint16_t len = (uint16_t)keys->at[i].len; /* a namespace and a name are short enough */
     if (out != NULL) {
       memcpy(out + size, &len, sizeof len);
       memcpy(out + size + sizeof len, keys->at[i].key, len);
@@ -133,14 +162,81 @@ size_t belay__multilock_list(const belay__multilock_keys_t *keys, size_t from, s
   return size;
 }
 
-int belay__multilock_measure(const belay__multilock_keys_t *keys, size_t *groups,
-                             size_t *list_len) {
-  for (size_t from = 0, end; from < keys->count; from = end, ++*groups) {
-    end = belay__multilock_group_end(keys, from);
-    size_t len = belay__multilock_list(keys, from, end, NULL);
-    *list_len += len;
+/* Counts the members and the bytes of their lists, and makes the configuration of each member.
+ * Returns 0 or an error with a detail. *members: number of configurations, also after an error. */
+static int make_configs(const keys_t *keys, const belay_lock_options_t *options,
+                        const belay__lease_config_t **configs, size_t *members, size_t *list_len) {
+  for (size_t from = 0; from < keys->count; from = group_end(keys, from)) {
+    belay_client_t *client = keys->at[from].client;
+    belay__lease_config_t config;
+    size_t len = put_list(keys, from, NULL);
     if (len > UINT16_MAX)
-      return belay__invalid(keys->at[0].client->belay, "names: too long together");
+      return belay__invalid(client->belay, "names: too long together");
+    int error = belay__lock_config(client, 1, options, &config);
+    if (error != 0)
+      return error;
+    config.kind = &belay__multi_kind;
+    configs[*members] = belay__lease_config_share(&client, 1, &config);
+    if (configs[*members] == NULL)
+      return BELAY_ENOMEM;
+    *list_len += len;
+    ++*members;
   }
   return 0;
+}
+
+static int new_multilock(const keys_t *keys, const belay_lock_options_t *options,
+                         belay_multilock_t **out) {
+  const belay__lease_config_t *configs[BELAY_MULTILOCK_MAX];
+  belay_t *belay = keys->at[0].client->belay;
+  size_t members = 0, list_len = 0, from = 0;
+  int error = make_configs(keys, options, configs, &members, &list_len);
+  size_t size = sizeof(belay_multilock_t) + members * sizeof(belay__multilock_member_t) + list_len;
+  belay_multilock_t *multilock = error == 0 ? belay__alloc(belay, size) : NULL;
+  if (multilock == NULL) {
+    for (size_t i = 0; i < members; i++, from = group_end(keys, from))
+      belay__lease_config_release(keys->at[from].client, configs[i]);
+    return error == 0 ? BELAY_ENOMEM : error;
+  }
+  belay__multilock_init(multilock, belay, members, size);
+  multilock->data = options->data;
+  char *list = (char *)&multilock->member[members];
+  for (size_t i = 0; i < members; i++, from = group_end(keys, from)) {
+    size_t len = put_list(keys, from, list);
+    belay_client_t *client = keys->at[from].client;
+    belay__multilock_member_t *member = &multilock->member[i];
+    member->multilock = multilock;
+    member->status = 0;
+    member->closed = false;
+    belay__lease_init(&member->lease, &client, 1, configs[i], list, len, 0);
+    list += len;
+  }
+  *out = multilock;
+  return 0;
+}
+
+int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
+                        const belay_lock_options_t *options, belay_multilock_lost_cb on_lost,
+                        belay_multilock_t **out) {
+  static const unsigned without = BELAY__WITHOUT_OWNER | BELAY__WITHOUT_KEY |
+                                  BELAY__WITHOUT_FENCING | BELAY__WITHOUT_LABEL |
+                                  BELAY__WITHOUT_FAIR | BELAY__WITHOUT_ON_LOST;
+  belay_lock_options_t defaults;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  belay_lock_options_init(&defaults);
+  const belay_lock_options_t *o = options == NULL ? &defaults : options;
+  keys_t keys = {.count = 0};
+  int error = make_keys(names, n, &keys);
+  if (error != 0)
+    return error;
+  belay_t *belay = keys.at[0].client->belay;
+  error = belay__lock_refuse(belay, o, without, "a lock on several names");
+  if (error == 0)
+    error = new_multilock(&keys, o, out);
+  belay__free(belay, keys.text, keys.text_len);
+  if (error == 0)
+    (*out)->on_lost = on_lost;
+  return error;
 }

@@ -19,17 +19,16 @@
 
 static const char *const suffixes[] = {"::readers", "::waiting", "::writers", "::admitted", NULL};
 
-/* Of the readers of one client that wait only the first has a ticket; its turn is that of those behind it. */
-static void put_host(const belay__lease_t *lease, belay__call_t *call) {
+/* Adds the token of the reader before this one in the client's queue. Only that reader had a
+ * ticket; its turn is also the turn of the readers behind it. */
+static void put_granted_token(const belay__lease_t *lease, belay__call_t *call) {
   char text[BELAY__TOKEN_TEXT_MAX];
+  size_t len = 0;
   const belay_client_t *client = call->client;
-  const belay__acquire_t *acquire =
-      lease->acquire; /* NULL: the others granted it, and the owner was notified */
-  bool hosted = acquire != NULL && acquire->shares_grant && lease->attempts == 1;
-  belay__call_arg(
-      call, text,
-      hosted ? belay__token_text(text, &acquire->granted_token, client->owner, client->owner_len)
-             : 0);
+  const belay__acquire_t *acquire = lease->acquire; /* NULL: the lease is HELD by now */
+  if (acquire != NULL && acquire->shares_grant && lease->attempts == 1)
+    len = belay__token_text(text, &acquire->granted_token, client->owner, client->owner_len);
+  belay__call_arg(call, text, len);
 }
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
@@ -39,7 +38,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_ticket(lease, call);
   belay__call_arg_int(call, lease->config->waiter_ttl);
   if (reads)
-    put_host(lease, call);
+    put_granted_token(lease, call);
   belay__lease_put_fence_ttl(lease, call);
 }
 
@@ -72,7 +71,7 @@ static const belay__kind_t kind = {
     .notify_owner = belay__lock_notify,
 };
 
-/* ---- the face -------------------------------------------------------------------------------------------- */
+/* ---- the public functions ---- */
 
 static int check(belay_t *belay, belay_rwlock_mode_t mode, const belay_lock_options_t *o) {
   unsigned without =
@@ -93,7 +92,7 @@ int belay_rwlock_new(belay_client_t *const *clients, size_t n, belay_bytes_t nam
   if (error != 0)
     return error;
   belay__lock_spec_t spec = {.kind = &kind, .mode = (uint8_t)mode};
-  return belay__lock_make(clients, n, name.data, name.len, &o, &spec, out);
+  return belay__lock_make(clients, n, name, &o, &spec, out);
 }
 
 belay_rwlock_mode_t belay_rwlock_mode(const belay_lock_t *lock) {
@@ -114,7 +113,7 @@ static int change(belay_lock_t *lock, bool up, int64_t timeout_ms, belay_lock_cb
     lease->mode = BELAY_RWLOCK_READ;
   error = belay__lock_extend(lock, lease->ttl, timeout_ms, cb);
   if (error == 0) {
-    lease->mode_uncertain |= mode != lease->next_mode; /* otherwise it is an extend, and no more */
+    lease->mode_uncertain |= mode != lease->next_mode; /* false: a plain extend */
     lease->upgrading = lease->next_mode != lease->mode;
   } else {
     lease->mode = mode;

@@ -17,8 +17,6 @@
 
 #define FAMILY "semaphore"
 
-/* ---- the kinds ------------------------------------------------------------------------------------------- */
-
 /* On a quorum the limit is 1, whatever limit a node has stored. */
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
@@ -38,36 +36,15 @@ static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
 static const char *const suffixes[] = {"::permits", "::queue", "::alive", NULL};
 #define KEYS ((size_t)4) /* the key and its suffixed keys */
 
-/* In a client one asks at a time; when it has its permits, the next one does. */
-static const belay__kind_t plain = {
-    .family = FAMILY,
-    .suffixes = suffixes,
-    .extend = &belay__script_semaphore_extend,
-    .release = &belay__script_semaphore_release,
-    .client_queue = true,
-    .acquire = acquire,
-    .acquired = belay__fair_acquired,
-    .extend_keys = 2,
-    .extend_args = 1,
-    .extend_more = extend_more,
-    .notify_owner = belay__lock_notify,
-};
+#define SEMAPHORE_KIND                                                                             \
+  .family = FAMILY, .suffixes = suffixes, .extend = &belay__script_semaphore_extend,               \
+  .release = &belay__script_semaphore_release, .acquire = acquire,                                 \
+  .acquired = belay__fair_acquired, .extend_keys = 2, .extend_args = 1,                            \
+  .extend_more = extend_more, .notify_owner = belay__lock_notify
 
-static const belay__kind_t fair = {
-    .family = FAMILY,
-    .suffixes = suffixes,
-    .extend = &belay__script_semaphore_extend,
-    .release = &belay__script_semaphore_release,
-    .tickets = true,
-    .acquire = acquire,
-    .acquired = belay__fair_acquired,
-    .extend_keys = 2,
-    .extend_args = 1,
-    .extend_more = extend_more,
-    .notify_owner = belay__lock_notify,
-};
-
-/* ---- making it ------------------------------------------------------------------------------------------- */
+/* In a client one lease asks at a time; the next one asks when the first one has its permits. */
+static const belay__kind_t plain = {SEMAPHORE_KIND, .client_queue = true};
+static const belay__kind_t fair = {SEMAPHORE_KIND, .tickets = true};
 
 static int check_options(belay_t *belay, size_t n, unsigned limit, unsigned permits,
                          const belay_lock_options_t *o) {
@@ -99,10 +76,10 @@ int belay_semaphore_new(belay_client_t *const *clients, size_t n, belay_bytes_t 
     return error;
   belay__lock_spec_t spec = {
       .kind = o.fair ? &fair : &plain, .limit = size->limit, .permits = size->permits};
-  return belay__lock_make(clients, n, name.data, name.len, &o, &spec, out);
+  return belay__lock_make(clients, n, name, &o, &spec, out);
 }
 
-/* ---- asking about it ------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static int read_state(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
@@ -115,100 +92,86 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-static void tell_state(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  const belay_semaphore_state_t unknown = {0};
-  const belay_semaphore_state_t state = {
-      .limit = (unsigned)answer->values[0],
-      .used = (unsigned)answer->values[1],
-      .holders = (unsigned)answer->values[2],
-      .waiting = (unsigned)answer->values[3],
-  };
-  ((belay_semaphore_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
+static void notify_state(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  belay_semaphore_state_t state = {0};
+  if (answer->status == 0)
+    state = (belay_semaphore_state_t){
+        .limit = (unsigned)answer->values[0],
+        .used = (unsigned)answer->values[1],
+        .holders = (unsigned)answer->values[2],
+        .waiting = (unsigned)answer->values[3],
+    };
+  ((belay_semaphore_cb)cb)(request, answer->status, &state);
 }
 
 static const belay__request_ops_t read_ops = {
     .read = read_state,
-    .notify = tell_state,
+    .notify = notify_state,
     .idempotent = true,
 };
 
-/* Not sent again when the answer is lost: the second answer would not tell when the first is executed, and that may
- * be after another has set the limit. */
-static const belay__request_ops_t resize_ops = {.read = read_state, .notify = tell_state};
+/* Not sent again after a lost reply: the server may execute the first call later, after another
+ * client has set the limit. */
+static const belay__request_ops_t resize_ops = {.read = read_state, .notify = notify_state};
 
-/* Adds the key and its suffixed keys. */
-static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
-  const belay_client_t *client = call->client;
-  belay_t *belay = client->belay;
-  size_t len = belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name, name_len);
-  char *key = belay__alloc(belay, len);
-  if (key == NULL) {
-    call->broken = true;
-    return;
-  }
-  belay__key_build(key, client->prefix, client->prefix_len, FAMILY, name, name_len);
-  belay__call_arg(call, key, len);
-  for (const char *const *suffix = suffixes; *suffix != NULL; suffix++)
-    belay__call_arg_joined(call, key, len, *suffix, strlen(*suffix));
-  belay__free(belay, key, len);
-}
-
-/* Checks a request about a semaphore, and begins its call: a script and its keys. Returns 0 or an error. */
+/* Checks a request about a semaphore, and builds its call: a script and its keys. Returns 0 or an
+ * error. */
 static int begin_call(belay_client_t *client, const belay_request_t *request, bool has_cb,
-                      const char *name, size_t name_len, const belay__script_t *script, size_t args,
+                      belay_bytes_t name, const belay__script_t *script, size_t args,
                       belay__call_t **call) {
+  char key[BELAY__KEY_MAX];
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request, has_cb);
   if (error == 0)
-    error =
-        belay__check_bytes(client->belay, "name", belay_bytes(name, name_len), 1, BELAY__NAME_MAX);
+    error = belay__check_bytes(client->belay, "name", name, 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
   *call = belay__call_new(client, BELAY__CLASS_DATA);
   if (*call == NULL)
     return BELAY_ENOMEM;
+  size_t len =
+      belay__key_build(key, client->prefix, client->prefix_len, FAMILY, name.data, name.len);
   belay__call_script(*call, script, KEYS, args);
-  put_keys(*call, name, name_len);
+  belay__call_arg(*call, key, len);
+  for (const char *const *suffix = suffixes; *suffix != NULL; suffix++)
+    belay__call_arg_joined(*call, key, len, *suffix, strlen(*suffix));
   return 0;
 }
 
 int belay_semaphore_read(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                          belay_semaphore_cb cb) {
   belay__call_t *call;
-  int error = begin_call(client, request, cb != NULL, name.data, name.len,
-                         &belay__script_semaphore_read, 0, &call);
-  return error != 0
-             ? error
-             : belay__request_start(request, call, &read_ops, NULL, NULL, (void (*)(void))cb);
+  int error =
+      begin_call(client, request, cb != NULL, name, &belay__script_semaphore_read, 0, &call);
+  return error != 0 ? error
+                    : belay__request_start(request, call, &read_ops, NULL, NULL, BELAY__CB(cb));
 }
 
 int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                            unsigned limit, belay_semaphore_cb cb) {
   belay__call_t *call;
-  int error = begin_call(client, request, cb != NULL, name.data, name.len,
-                         &belay__script_semaphore_resize, 2, &call);
+  int error = belay__client_check(client);
+  if (error == 0)
+    error = belay__check_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  if (error == 0)
+    error =
+        begin_call(client, request, cb != NULL, name, &belay__script_semaphore_resize, 2, &call);
   if (error != 0)
     return error;
-  error = belay__check_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
-  if (error != 0) {
-    belay__calls_discard(&call, 1);
-    return error;
-  }
   belay__call_arg_int(call, limit);
   belay__publish_arg(call, true);
-  return belay__request_start(request, call, &resize_ops, NULL, NULL, (void (*)(void))cb);
+  return belay__request_start(request, call, &resize_ops, NULL, NULL, BELAY__CB(cb));
 }
 
-/* ---- who has permits ------------------------------------------------------------------------------------- */
+/* ---- holders ---- */
 
 #define HOLDER_FIELDS ((size_t)3)
-#define HOLDER_BYTES ((size_t)768) /* of a reply as it lies in memory: more than one of ours has */
+/* memory of one holder in a reply, at most */
+#define HOLDER_BYTES ((size_t)768)
+/* position of the label in a token */
 #define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
-
-/* The list of holders, followed by their labels. A request's values: its address, its length,
- * its size. It is freed after the callback. */
-enum { LIST, COUNT, SIZE };
 
 static int compare(const void *a, const void *b) {
   const belay_semaphore_holder_t *one = a, *other = b;
@@ -218,21 +181,17 @@ static int compare(const void *a, const void *b) {
   return (one->remaining_ms > other->remaining_ms) - (one->remaining_ms < other->remaining_ms);
 }
 
-/* The label of a token, or its length only (out NULL); false if it is none of ours. */
-static bool read_label(const belay__reply_t *token, size_t *len, char *out) {
+/* Returns the length of the label in a token; 0: it is not a token of belay. */
+static size_t label_len(const belay__reply_t *token) {
   if (token->type != BELAY__REPLY_STRING || token->len <= LABEL_AT ||
       token->len > BELAY__TOKEN_TEXT_MAX || token->str[LABEL_AT - 1] != ':' ||
       memchr(token->str, '\0', token->len) != NULL)
-    return false;
-  *len = token->len - LABEL_AT;
-  if (out != NULL) {
-    memcpy(out, token->str + LABEL_AT, *len);
-    out[*len] = '\0';
-  }
-  return true;
+    return 0;
+  return token->len - LABEL_AT;
 }
 
-/* token, permits, remaining_ms of each. 0, or an error. */
+/* Checks the reply, which has token, permits and remaining_ms of each holder. Sets *size to the
+ * size of the list with its labels. Returns 0 or an error. */
 static int measure_holders(const belay__reply_t *reply, size_t *size) {
   if (reply->type != BELAY__REPLY_ARRAY || reply->count % HOLDER_FIELDS != 0 ||
       reply->count > HOLDER_FIELDS * BELAY_SEMAPHORE_HOLDERS_MAX)
@@ -240,17 +199,18 @@ static int measure_holders(const belay__reply_t *reply, size_t *size) {
   *size = 0;
   for (size_t i = 0; i < reply->count; i += HOLDER_FIELDS) {
     int64_t n;
-    size_t len;
+    size_t len = label_len(reply->items[i]);
     if (!belay__reply_integer(reply->items[i + 1], 0, BELAY_SEMAPHORE_MAX, &n) ||
         !belay__reply_integer(reply->items[i + 2], 1, INT64_MAX, &n))
       return BELAY_EPROTO;
-    if (!read_label(reply->items[i], &len, NULL))
+    if (len == 0)
       return BELAY_EMISMATCH;
     *size += sizeof(belay_semaphore_holder_t) + len + 1;
   }
   return 0;
 }
 
+/* Makes the list of holders, followed by their labels, in the room of the request. */
 static int read_holders(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
@@ -258,52 +218,48 @@ static int read_holders(belay__operation_t *operation, const belay__call_t *call
   int error = measure_holders(reply, &size);
   if (error != 0 || n == 0)
     return error;
-  belay_semaphore_holder_t *list = belay__alloc(operation->client->belay, size);
+  belay_semaphore_holder_t *list = belay__request_room(operation, size);
   if (list == NULL)
     return BELAY_ENOMEM;
   char *label = (char *)&list[n];
   for (size_t i = 0; i < n; i++) {
     belay__reply_t *const *item = &reply->items[HOLDER_FIELDS * i];
-    size_t len = 0;
-    (void)read_label(item[0], &len, label);
+    size_t len = label_len(item[0]);
+    memcpy(label, item[0]->str + LABEL_AT, len);
+    label[len] = '\0';
     list[i] = (belay_semaphore_holder_t){
         .label = label, .permits = (unsigned)item[1]->integer, .remaining_ms = item[2]->integer};
     label += len + 1;
   }
   qsort(list, n, sizeof *list, compare);
-  operation->values[LIST] = (int64_t)(intptr_t)list;
-  operation->values[COUNT] = (int64_t)n;
-  operation->values[SIZE] = (int64_t)size;
+  operation->values[0] = (int64_t)n;
   return 0;
 }
 
-static void tell_holders(belay_request_t *request, void (*cb)(void),
-                         const belay__answer_t *answer) {
+static void notify_holders(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
   static const belay_semaphore_holder_t none;
-  belay_semaphore_holder_t *list = (void *)(intptr_t)answer->values[LIST];
-  belay_t *belay = answer->client->belay;
-  const belay_semaphore_holder_t *out = list == NULL ? &none : list;
-  bool well = answer->status == 0;
-  ((belay_semaphore_holders_cb)cb)(request, answer->status, well ? out : NULL,
-                                   well ? (size_t)answer->values[COUNT] : 0);
-  belay__free(belay, list, (size_t)answer->values[SIZE]);
+  const belay_semaphore_holder_t *list = answer->room == NULL ? &none : answer->room;
+  bool ok = answer->status == 0;
+  ((belay_semaphore_holders_cb)cb)(request, answer->status, ok ? list : NULL,
+                                   ok ? (size_t)answer->values[0] : 0);
 }
 
 static const belay__request_ops_t holders_ops = {
     .read = read_holders,
-    .notify = tell_holders,
+    .notify = notify_holders,
     .idempotent = true,
 };
 
 int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                             belay_semaphore_holders_cb cb) {
   belay__call_t *call;
-  int error = begin_call(client, request, cb != NULL, name.data, name.len,
-                         &belay__script_semaphore_holders, 1, &call);
+  int error =
+      begin_call(client, request, cb != NULL, name, &belay__script_semaphore_holders, 1, &call);
   if (error != 0)
     return error;
   size_t most = client->max_reply / HOLDER_BYTES;
   belay__call_arg_int(call, most < BELAY_SEMAPHORE_HOLDERS_MAX ? (int64_t)most
                                                                : BELAY_SEMAPHORE_HOLDERS_MAX);
-  return belay__request_start(request, call, &holders_ops, NULL, NULL, (void (*)(void))cb);
+  return belay__request_start(request, call, &holders_ops, NULL, NULL, BELAY__CB(cb));
 }

@@ -2,7 +2,6 @@
 
 #include "core/call/refusal.h"
 #include "lease/machine/deadline.h"
-#include "lease/machine/notify.h"
 #include "lease/quorum/round.h"
 #include "lease/wait/hand_over.h"
 #include "lease/wait/poll_delay.h"
@@ -10,9 +9,7 @@
 #include "lease/wait/turns.h"
 #include "lease/wait/wake.h"
 
-#define PROPOSALS_MAX 8 /* fencing numbers for one grant, each refused for a larger one */
-
-/* ---- attempts ------------------------------------------------------------------------------------------ */
+#define PROPOSALS_MAX 8 /* fencing numbers for one grant, each refused because it was too small */
 
 /* The end of the wait limits all attempts except the first, which has its full timeout. */
 static uint64_t wait_limit(const belay__lease_t *lease) {
@@ -20,10 +17,9 @@ static uint64_t wait_limit(const belay__lease_t *lease) {
   return limited ? lease->acquire->wait_until : BELAY__NEVER;
 }
 
-/* One attempt, with a token of its own. Returns the next state. */
 belay__lease_state_t belay__attempt(belay__lease_t *lease) {
   lease->attempts++;
-  lease->acquire->started_at = belay__now(belay__lease_belay(lease));
+  lease->acquire->started_at = belay__lease_now(lease);
   lease->ttl = lease->longest_ttl = lease->config->ttl;
   lease->fence = 0;
   lease->acquire->proposals = 0;
@@ -40,8 +36,6 @@ belay__lease_state_t belay__attempt(belay__lease_t *lease) {
   return BELAY__LEASE_ACQUIRING;
 }
 
-/* ---- how attempts end ---------------------------------------------------------------------------------- */
-
 /* True if the end of the wait cut the attempt short, and the attempt before it found the lease
  * held or the queue full. The missing reply then says nothing, and that result still applies. */
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
@@ -52,7 +46,7 @@ static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
          lease->round_deadline == wait_limit(lease);
 }
 
-/* Ends the acquire. Returns the next state. */
+/* Ends the acquire. */
 static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
   belay__hand_over_end(lease, status);
   belay__lease_stop_timers(lease);
@@ -61,10 +55,10 @@ static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
   return BELAY__LEASE_IDLE;
 }
 
-/* Moves the next attempt earlier because of a message or a connection. A waiter that found the lease
- * held follows every message. A waiter whose attempt failed in another way can be woken by its own
- * undo, or by the undo of a similar waiter: it follows only the
- * first message, with a longer delay. A connection counts only for such a waiter, also after a message. */
+/* Moves the next attempt earlier because of a message or a connection. A waiter that found the
+ * lease held follows every message. A waiter whose attempt failed in another way can be woken by
+ * its own undo, or by the undo of a similar waiter: it follows only the first message, with a
+ * longer delay. A connection counts only for such a waiter, also after a message. */
 static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   bool held = lease->error == BELAY_EHELD, connected = by == BELAY__WOKEN_CONNECTED;
   uint64_t delay;
@@ -80,21 +74,20 @@ static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now
 /* Waits for the next attempt: until its time, or until a message. */
 static belay__lease_state_t wait_for_retry(belay__lease_t *lease, int status, uint64_t now) {
   belay__round_undo(lease, BELAY__UNDO_KEEP_PLACE);
-  bool heard = lease->acquire->woken;
+  bool woken = lease->acquire->woken;
   if (!belay__wake_is_up(lease)) {
     belay__wake_subscribe(lease, false);
-    heard |= belay__wake_is_up(lease); /* the subscription was not up when the attempt was sent */
+    woken |= belay__wake_is_up(lease); /* the subscription was not up when the attempt was sent */
   }
   belay__lease_set_timer(lease, belay__poll_next(lease, status, now));
   lease->acquire->retry_advanced = false;
-  if (heard)
+  if (woken)
     advance_retry(lease, BELAY__WOKEN_ALL, now);
   return BELAY__LEASE_WAITING;
 }
 
-/* An attempt did not end as held. Returns the next state. */
 belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
-  uint64_t now = belay__now(belay__lease_belay(lease));
+  uint64_t now = belay__lease_now(lease);
   belay__hand_over_end(lease, status);
   belay__lease_stop_timers(lease);
   if (cut_short(lease, status, now))
@@ -112,10 +105,9 @@ belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
   return wait_for_retry(lease, status, now);
 }
 
-/* The lease is granted. Returns the next state. */
 static belay__lease_state_t enter_granted(belay__lease_t *lease) {
   belay__lease_stop_timer(lease);
-  lease->held_since = belay__now(belay__lease_belay(lease));
+  lease->held_since = belay__lease_now(lease);
   lease->failures = 0;
   lease->error = 0;
   lease->recheck = false;
@@ -134,7 +126,6 @@ static belay__lease_state_t propose_fence(belay__lease_t *lease, belay__round_t 
   return BELAY__LEASE_FENCING;
 }
 
-/* A quorum said yes. Returns the next state. */
 belay__lease_state_t belay__attempt_won(belay__lease_t *lease) {
   belay__hand_over_end(lease, 0);
   if (!belay__round_distinct(lease))
@@ -146,7 +137,6 @@ belay__lease_state_t belay__attempt_won(belay__lease_t *lease) {
   return propose_fence(lease, BELAY__ROUND_READ);
 }
 
-/* A round about the fencing number is decided. Returns the next state. */
 belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) {
   if (status == 0 && lease->round == BELAY__ROUND_ACCEPT)
     return belay__lease_set_expiry(lease) ? enter_granted(lease)
@@ -158,29 +148,21 @@ belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) 
   return belay__attempt_failed(lease, status == BELAY_EFENCED ? BELAY_ENOQUORUM : status);
 }
 
-/* The deadline passed before the owner was notified of the grant. The acquire is pending again, so
- * the attempt ends as any failed attempt does: the lease waits for the next attempt, or the acquire
- * ends. Returns the next state. */
+/* The acquire is pending again, so the attempt ends as any failed attempt does. */
 belay__lease_state_t belay__attempt_expired(belay__lease_t *lease) {
   lease->op = BELAY__PENDING;
   return belay__attempt_failed(lease, BELAY_EEXPIRED);
 }
 
-/* The owner does not want it any more. Returns the next state. */
 belay__lease_state_t belay__attempt_canceled(belay__lease_t *lease) {
-  belay__hand_over_end(lease, BELAY_ECANCELED);
-  belay__round_undo(lease, BELAY__UNDO);
-  belay__lease_stop_timers(lease);
-  belay__lease_end(lease, BELAY_ECANCELED);
-  return BELAY__LEASE_IDLE;
+  return give_up(lease, BELAY_ECANCELED);
 }
 
-/* ---- the queue ----------------------------------------------------------------------------------------- */
+/* ---- the queue ---- */
 
-/* Waits until `when`, at most half of the remaining wait, so that other waiters go first. Returns the
- * next state. */
+/* Waits until `when`, at most half of the remaining wait, so that other waiters go first. */
 static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) {
-  uint64_t now = belay__now(belay__lease_belay(lease)), until = lease->acquire->wait_until;
+  uint64_t now = belay__lease_now(lease), until = lease->acquire->wait_until;
   when = belay__earlier(when, now + (until - now) / 2);
   if (when <= now)
     return belay__attempt(lease);
@@ -189,7 +171,6 @@ static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) 
   return BELAY__LEASE_WAITING;
 }
 
-/* The owner wants it. Returns the next state. */
 belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   lease->acquire->found_held = 0;
   lease->acquire->releases = 0;
@@ -203,16 +184,15 @@ belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   return BELAY__LEASE_QUEUED;
 }
 
-/* The turn did not come in time. The first lease of the queue did not get the lock either; its error
- * is the reason. */
+/* The turn did not come in time. The first lease of the queue did not get the lock either; its
+ * error is the reason. */
 belay__lease_state_t belay__attempt_overdue(belay__lease_t *lease) {
   lease->error = (int16_t)belay__queue_reason(lease);
   return give_up(lease, lease->error == BELAY_EHELD ? BELAY_ETIMEDOUT : lease->error);
 }
 
-/* Its turn. Returns the next state. */
 belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t yield) {
-  uint64_t now = belay__now(belay__lease_belay(lease));
+  uint64_t now = belay__lease_now(lease);
   if (now >= lease->acquire->wait_until)
     return belay__attempt_overdue(lease);
   if (yield == BELAY__YIELD_NOT)
@@ -220,7 +200,6 @@ belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t y
   return attempt_after(lease, belay__poll_yielded(lease, now, yield));
 }
 
-/* It may be free. Returns the next state. */
 belay__lease_state_t belay__attempt_woken(belay__lease_t *lease, belay__lease_state_t state,
                                           belay__woken_t by) {
   lease->acquire->releases += by == BELAY__WOKEN_ALL;
@@ -228,6 +207,6 @@ belay__lease_state_t belay__attempt_woken(belay__lease_t *lease, belay__lease_st
     lease->acquire->woken = true; /* the server may have executed the attempt before the message */
     return state;
   }
-  advance_retry(lease, by, belay__now(belay__lease_belay(lease)));
+  advance_retry(lease, by, belay__lease_now(lease));
   return state;
 }

@@ -1,19 +1,19 @@
-/* Transitions from an acquire to its grant. Each function returns the state to go to. */
+/* Transitions from an acquire to its grant. Each function returns the next state. */
 #ifndef BELAY_LEASE_MACHINE_ATTEMPT_H
 #define BELAY_LEASE_MACHINE_ATTEMPT_H
 
 #include "lease/machine/lease.h"
 
-/* The owner wants the lease. */
+/* The owner starts an acquire. */
 belay__lease_state_t belay__attempt_begin(belay__lease_t *lease);
 
-/* Sends one attempt, with a token of its own. */
+/* Sends an attempt, with a token of its own. */
 belay__lease_state_t belay__attempt(belay__lease_t *lease);
 
 /* The attempt did not end as held. */
 belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status);
 
-/* A quorum said yes. */
+/* A quorum granted the attempt. */
 belay__lease_state_t belay__attempt_won(belay__lease_t *lease);
 
 /* A round about the fencing number is decided. */
@@ -22,16 +22,16 @@ belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status);
 /* The deadline passed before the owner was notified of the grant. */
 belay__lease_state_t belay__attempt_expired(belay__lease_t *lease);
 
-/* The owner does not want the lease any more. */
+/* The owner cancels the acquire. */
 belay__lease_state_t belay__attempt_canceled(belay__lease_t *lease);
 
-/* QUEUED, WAITING: it is the lease's turn. */
+/* QUEUED, WAITING: the turn of the lease in its queue. */
 belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t yield);
 
 /* QUEUED: the wait is over and the turn has not come. */
 belay__lease_state_t belay__attempt_overdue(belay__lease_t *lease);
 
-/* The lease may be free. */
+/* A message or a connection is a reason to try again. */
 belay__lease_state_t belay__attempt_woken(belay__lease_t *lease, belay__lease_state_t state,
                                           belay__woken_t by);
 

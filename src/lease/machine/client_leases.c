@@ -1,6 +1,22 @@
 #include "lease/machine/client_leases.h"
 
 #include <assert.h>
+#include <string.h>
+
+/* Number of configurations that are compared, the last used first. A program with more
+ * configurations has some of them twice. */
+#define CONFIGS_COMPARED 32
+
+typedef struct shared {
+  belay__list_t node; /* in the client's list */
+  size_t uses;
+  belay__lease_config_t config;
+} shared_t;
+
+/* Equal configurations are equal bytes: the struct has no padding. */
+_Static_assert(sizeof(belay__lease_config_t) ==
+                   2 * sizeof(void *) + 2 * sizeof(int64_t) + 14 * sizeof(uint32_t) + 8,
+               "a configuration with gaps");
 
 static void free_leases(belay_client_t *client, belay__extension_t *extension) {
   belay__client_leases_t *leases = BELAY__CONTAINER(extension, belay__client_leases_t, extension);
@@ -14,17 +30,54 @@ belay__client_leases_t *belay__client_leases(const belay_client_t *client) {
   return BELAY__CONTAINER(client->extension, belay__client_leases_t, extension);
 }
 
-bool belay__client_leases_make(belay_client_t *const *clients, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    belay_client_t *client = clients[i];
-    if (client->extension != NULL)
-      continue;
-    belay__client_leases_t *leases = belay__alloc(client->belay, sizeof *leases);
-    if (leases == NULL)
-      return false;
-    *leases = (belay__client_leases_t){.extension = {free_leases}};
-    belay__list_init(&leases->configs);
-    client->extension = &leases->extension;
-  }
+/* Makes the state of a client that has none. False if memory is out. */
+static bool make_leases(belay_client_t *client) {
+  if (client->extension != NULL)
+    return true;
+  belay__client_leases_t *leases = belay__alloc(client->belay, sizeof *leases);
+  if (leases == NULL)
+    return false;
+  *leases = (belay__client_leases_t){.extension = {free_leases}};
+  belay__list_init(&leases->configs);
+  client->extension = &leases->extension;
   return true;
+}
+
+static shared_t *find(belay__list_t *configs, const belay__lease_config_t *config) {
+  belay__list_t *node = configs->next;
+  for (unsigned i = 0; i < CONFIGS_COMPARED && node != configs; i++, node = node->next) {
+    shared_t *shared = BELAY__CONTAINER(node, shared_t, node);
+    if (memcmp(&shared->config, config, sizeof *config) == 0)
+      return shared;
+  }
+  return NULL;
+}
+
+const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *clients, size_t n,
+                                                       const belay__lease_config_t *config) {
+  for (size_t i = 0; i < n; i++)
+    if (!make_leases(clients[i]))
+      return NULL;
+  belay__list_t *configs = &belay__client_leases(clients[0])->configs;
+  shared_t *shared = find(configs, config);
+  if (shared == NULL) {
+    shared = belay__alloc(clients[0]->belay, sizeof *shared);
+    if (shared == NULL)
+      return NULL;
+    *shared = (shared_t){.config = *config};
+    belay__list_init(&shared->node);
+  }
+  shared->uses++;
+  belay__list_remove(&shared->node);
+  belay__list_push_front(configs, &shared->node);
+  return &shared->config;
+}
+
+void belay__lease_config_release(belay_client_t *client, const belay__lease_config_t *config) {
+  shared_t *shared = (shared_t *)(uintptr_t)((const char *)config - offsetof(shared_t, config));
+  assert(shared->uses > 0);
+  if (--shared->uses > 0)
+    return;
+  belay__list_remove(&shared->node);
+  belay__free(client->belay, shared, sizeof *shared);
 }

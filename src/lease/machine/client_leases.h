@@ -1,42 +1,69 @@
-/* Shared by the leases of one client. */
+/* The state that the leases of one client share: configurations, wait queues, quarantine,
+ * memory. */
 #ifndef BELAY_LEASE_MACHINE_CLIENT_LEASES_H
 #define BELAY_LEASE_MACHINE_CLIENT_LEASES_H
 
+#include "belay/lock.h"
 #include "core/client/client.h"
 #include "core/loop/pool.h"
+#include "lease/machine/kind.h"
 
-/* Whether the server has a vote, as far as was found out; lease/quorum/quarantine.c's. */
+/* The configuration of a lease; times in milliseconds. Leases of one client with equal
+ * configurations share one copy, which never changes. */
+typedef struct belay__lease_config {
+  const belay__kind_t *kind;
+  belay_lock_lost_cb on_lost;
+  int64_t max_hold, wait;
+  uint32_t ttl, renew_after; /* renew_after 0: a third of the ttl */
+  int32_t drift;             /* -1: ttl/100 + 2 */
+  uint32_t retry_min, retry_max, backoff_max, max_attempts, timeout;
+  uint32_t max_handovers, waiter_ttl;
+  uint32_t replica_timeout, max_ttl;
+  uint32_t limit, permits; /* of a semaphore */
+  uint8_t min_replicas;    /* 0: a grant need not be copied */
+  bool renew, fencing, quarantine;
+  bool trust;          /* true if a server that hides its run id votes */
+  bool notify;         /* true if releases are published, and waiters subscribe */
+  bool notice_break;   /* true if a holder with a watchdog subscribes, too */
+  bool repeat_release; /* true if releases are repeated when their connection is lost */
+} belay__lease_config_t;
+
+/* What lease/quorum/quarantine.c knows about the vote of the server. */
 typedef struct belay__quarantine_state {
-  belay__server_info_t server; /* of the connection on which that was; epoch 0: it was not yet */
+  belay__server_info_t server; /* of the connection that asked; epoch 0: not known */
   uint32_t max_ttl;
   int64_t votes_from;
 } belay__quarantine_state_t;
 
-/* How many others wait for a key that this client has released; lease/wait/turns.c's. */
+/* For lease/wait/turns.c: other clients that wait for a key that this client released. */
 typedef struct belay__contenders {
   uint64_t hash;        /* hash of the key, as in `queues` */
-  uint64_t released_at; /* when the last release was answered, in nanoseconds */
-  uint64_t held_for;    /* the hold that ended then, in nanoseconds */
-  /* connections of other clients that got the last release; 0: the entry is free */
-  uint32_t others;
+  uint64_t released_at; /* time of the reply of the last release, in ns */
+  uint64_t held_for;    /* length of the hold before that release, in ns */
+  uint32_t others;      /* other connections that got the message of the release; 0: free entry */
 } belay__contenders_t;
 
-#define BELAY__CONTENDERS 16 /* keys that a client remembers others of; a power of two */
+#define BELAY__CONTENDERS 16 /* number of keys with known contenders; a power of two */
 
 typedef struct belay__client_leases {
-  belay__extension_t extension; /* of the client */
-  belay__quarantine_state_t quarantine;
-  belay__contenders_t contenders[BELAY__CONTENDERS]; /* lease/wait/turns.c's */
-  belay__table_t queues;                             /* wait queues, by key; lease/wait/queue.c's */
-  belay__list_t configs;        /* that leases share; lease/machine/config.c's */
-  belay__pool_t acquire_states; /* of leases that are being asked for; lease/machine/notify.c's */
-  size_t kept_undos; /* that are repeated if their connection is lost; lease/quorum/undo.c's */
+  belay__extension_t extension;                      /* of the client */
+  belay__quarantine_state_t quarantine;              /* lease/quorum/quarantine.c */
+  belay__contenders_t contenders[BELAY__CONTENDERS]; /* lease/wait/turns.c */
+  belay__table_t queues;                             /* wait queues, by key; lease/wait/queue.c */
+  belay__list_t configs;                             /* shared configurations */
+  belay__pool_t acquire_states; /* memory of belay__acquire_t; lease/machine/lease.c */
+  size_t kept_undos;            /* number of undos that are KEPT; lease/quorum/undo.c */
 } belay__client_leases_t;
 
-/* Makes it for each of n clients that has none yet; false if memory is out. */
-bool belay__client_leases_make(belay_client_t *const *clients, size_t n);
-
-/* Of a client that it was made for. */
+/* The shared state of a client that has a lease. */
 belay__client_leases_t *belay__client_leases(const belay_client_t *client);
+
+/* Returns the first client's copy of this configuration, for one more lease on n clients, and
+ * makes the shared state of the clients. NULL if memory is out. */
+const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *clients, size_t n,
+                                                       const belay__lease_config_t *config);
+
+/* Drops one reference to the copy. */
+void belay__lease_config_release(belay_client_t *client, const belay__lease_config_t *config);
 
 #endif /* BELAY_LEASE_MACHINE_CLIENT_LEASES_H */

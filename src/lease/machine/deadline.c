@@ -1,5 +1,18 @@
 #include "lease/machine/deadline.h"
 
+#include "core/loop/backoff.h"
+
+/* Number of groups in which the renewals of one period are sent, at least; at most twice that. */
+#define RENEWAL_SLOTS 16
+/* After a lost connection, the holders of its leases spread their checks over this time. */
+#define CHECK_SPREAD_MS UINT64_C(100)
+/* Shortest time between two checks because of messages. */
+#define CHECK_INTERVAL_MS UINT64_C(100)
+
+uint64_t belay__lease_forgotten_after(uint32_t ttl_ms) {
+  return ttl_ms * BELAY__MS + ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
+}
+
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
   uint64_t drift =
       drift_ms >= 0 ? (uint64_t)drift_ms * BELAY__MS : ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
@@ -7,11 +20,6 @@ uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
   return ttl > drift ? ttl - drift : 0;
 }
 
-uint64_t belay__lease_forgotten_after(uint32_t ttl_ms) {
-  return ttl_ms * BELAY__MS + ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
-}
-
-/* The quorum-th largest of the members' times. */
 uint64_t belay__lease_deadline(const belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++) {
     unsigned as_long = 0, longer = 0;
@@ -28,13 +36,66 @@ uint64_t belay__lease_deadline(const belay__lease_t *lease) {
 uint64_t belay__lease_remaining(const belay__lease_t *lease) {
   if (!belay__lease_is_held(lease))
     return 0;
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay__lease_belay(lease));
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__lease_now(lease);
   return deadline > now ? deadline - now : 0;
 }
 
 bool belay__lease_set_expiry(belay__lease_t *lease) {
-  belay_t *belay = belay__lease_belay(lease);
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay);
-  belay__timer_set(belay, BELAY__RANK_EXPIRY, &lease->expiry, deadline > 0 ? deadline : now);
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__lease_now(lease);
+  belay__timer_set(belay__lease_belay(lease), BELAY__RANK_EXPIRY, &lease->expiry,
+                   deadline > 0 ? deadline : now);
   return deadline > now;
+}
+
+bool belay__lease_renews(const belay__lease_t *lease) {
+  uint64_t held_ms = (belay__lease_now(lease) - lease->held_since) / BELAY__MS;
+  return lease->config->renew &&
+         (lease->config->max_hold == BELAY_FOREVER || held_ms < (uint64_t)lease->config->max_hold);
+}
+
+/* At most half of the validity, so that a second try fits. */
+static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
+  uint64_t ttl = lease->ttl * BELAY__MS, after = lease->config->renew_after * BELAY__MS;
+  if (after == 0)
+    after = ttl / 3;
+  if (after < ttl / 10)
+    after = ttl / 10;
+  return belay__earlier(after, validity / 2);
+}
+
+/* How much earlier differs from lease to lease, by up to a quarter. Otherwise the leases that a
+ * stalled loop renewed together would be due together for ever. */
+uint64_t belay__lease_renewal_due(const belay__lease_t *lease) {
+  if (!belay__lease_renews(lease))
+    return BELAY__NEVER;
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__lease_now(lease);
+  uint64_t validity = belay__lease_validity(lease->ttl, lease->config->drift);
+  uint64_t after = renew_after(lease, validity), rest = validity - after;
+  uint64_t due = deadline > now + rest ? deadline - rest : 0;
+  uint64_t sooner = after / 4 / 65536 * (lease->route >> 16);
+  due = due > sooner ? due - sooner : 0;
+  uint64_t slot = 1; /* a power of two, so that leases of different ttls share slots */
+  while (slot <= after / RENEWAL_SLOTS / 2)
+    slot *= 2;
+  due -= due % slot;
+  return due > now ? due : now + 1;
+}
+
+uint64_t belay__lease_renewal_retry(const belay__lease_t *lease) {
+  uint64_t most = lease->ttl * BELAY__MS / 10;
+  return belay__lease_now(lease) + 1 +
+         belay__backoff(belay__lease_belay(lease), lease->failures, most);
+}
+
+uint64_t belay__lease_check_at(const belay__lease_t *lease, belay__check_t why) {
+  uint64_t now = belay__lease_now(lease);
+  uint64_t spread = belay__earlier(lease->ttl * BELAY__MS / 50, CHECK_SPREAD_MS * BELAY__MS);
+  uint64_t last = 0;
+  if (why == BELAY__CHECK_CONNECTION_LOST)
+    return now + belay__spread(belay__lease_belay(lease), spread);
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].sent > last)
+      last = lease->member[i].sent;
+  uint64_t when = last + CHECK_INTERVAL_MS * BELAY__MS;
+  return when > now ? when : now + 1;
 }

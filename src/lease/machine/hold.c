@@ -1,30 +1,28 @@
 #include "lease/machine/hold.h"
 
 #include "lease/machine/deadline.h"
-#include "lease/machine/notify.h"
-#include "lease/machine/renewal_time.h"
 #include "lease/quorum/round.h"
+#include "lease/wait/hand_over.h"
+#include "lease/wait/turns.h"
 
 static void schedule_renewal(belay__lease_t *lease) {
-  uint64_t due = belay__lease_renewal_due(lease, belay__now(belay__lease_belay(lease)));
+  uint64_t due = belay__lease_renewal_due(lease);
   if (due != BELAY__NEVER)
     belay__lease_set_timer(lease, due);
 }
 
-/* It ended by itself. Returns the state to go to. */
 static belay__lease_state_t lose_lease(belay__lease_t *lease, belay_lost_t reason) {
   belay__round_undo(lease, BELAY__UNDO);
   belay__lease_stop_timers(lease);
   belay__lease_end_extend(lease, reason == BELAY_LOST_TAKEN ? BELAY_ENOTOWNER : BELAY_ECANCELED);
-  belay__lease_notify_lost(lease, reason);
+  lease->loss = (uint8_t)reason;
+  belay__defer_urgent(belay__lease_belay(lease), &lease->task);
   return BELAY__LEASE_LOST;
 }
 
-/* The deadline passed. Returns the state to go to. */
 belay__lease_state_t belay__hold_expired(belay__lease_t *lease) {
-  bool over_held =
-      lease->config->renew && !belay__lease_renews(lease, belay__now(belay__lease_belay(lease)));
-  return lose_lease(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
+  bool held_too_long = lease->config->renew && !belay__lease_renews(lease);
+  return lose_lease(lease, held_too_long ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
 }
 
 /* A quorum extended the lease in the new mode. Members that did not confirm still hold the old
@@ -42,35 +40,32 @@ static void change_mode(belay__lease_t *lease) {
 /* The extend or the change of mode failed. Members with another state are set right soon, with
  * or without a renewal. */
 static void not_extended(belay__lease_t *lease, int status) {
-  bool refused = status == BELAY_ESHARED && lease->members == 1; /* and all else is as it was */
+  bool refused = status == BELAY_ESHARED && lease->members == 1; /* nothing changed */
   lease->error = (int16_t)status;
   lease->next_mode = lease->mode;
   lease->mode_uncertain &= !refused;
   if (refused)
     schedule_renewal(lease);
   else if (lease->config->renew || lease->mode_uncertain)
-    belay__lease_set_timer(
-        lease, belay__lease_renewal_retry(lease, belay__now(belay__lease_belay(lease))));
+    belay__lease_set_timer(lease, belay__lease_renewal_retry(lease));
   lease->failures += !refused;
 }
 
-/* Asks soon, if the lease would be asked for again at all. Returns the state to go to. */
+/* Advances the next renewal, if the lease is renewed at all. */
 static belay__lease_state_t check_soon(belay__lease_t *lease, belay__check_t why) {
-  uint64_t now = belay__now(belay__lease_belay(lease));
   uint64_t due = belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER;
-  if (belay__lease_renews(lease, now))
-    belay__lease_set_timer(lease, belay__earlier(due, belay__lease_check_at(lease, now, why)));
+  if (belay__lease_renews(lease))
+    belay__lease_set_timer(lease, belay__earlier(due, belay__lease_check_at(lease, why)));
   return BELAY__LEASE_HELD;
 }
 
 belay__lease_state_t belay__hold_check(belay__lease_t *lease, belay__check_t why) {
   if (lease->state != BELAY__LEASE_EXTENDING)
     return check_soon(lease, why);
-  lease->recheck = true; /* the extend may have been answered before */
+  lease->recheck = true; /* the server may have executed the extend before */
   return BELAY__LEASE_EXTENDING;
 }
 
-/* A renewal or an extend was decided. Returns the state to go to. */
 static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
   bool again = lease->recheck;
   lease->recheck = false;
@@ -79,7 +74,7 @@ static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
     belay__round_won(lease);
     change_mode(lease);
     if (belay__lease_remaining(lease) == 0)
-      return BELAY__LEASE_HELD; /* it came too late; the expiry timer is due and will say so */
+      return BELAY__LEASE_HELD; /* the reply came too late; the expiry timer is due */
     schedule_renewal(lease);
   } else {
     not_extended(lease, status);
@@ -88,10 +83,8 @@ static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
   return again ? check_soon(lease, BELAY__CHECK_MESSAGE) : BELAY__LEASE_HELD;
 }
 
-/* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
-  uint64_t until =
-      belay__now(belay__lease_belay(lease)) + belay__lease_validity(ttl_ms, lease->config->drift);
+  uint64_t until = belay__lease_now(lease) + belay__lease_validity(ttl_ms, lease->config->drift);
   lease->ttl = ttl_ms;
   if (ttl_ms > lease->longest_ttl)
     lease->longest_ttl = ttl_ms;
@@ -101,13 +94,11 @@ void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
   (void)belay__lease_set_expiry(lease);
 }
 
-/* A member said something while the lease is held: to a renewal, or late, when the others had decided. Returns the
- * state to go to. */
 belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
   belay__round_leave_places(lease);
   bool extending = lease->state == BELAY__LEASE_EXTENDING;
   bool late = lease->round == BELAY__ROUND_EXTEND && !extending;
-  if (late && belay__round_status(lease) == 0) /* it counts as if it had come before */
+  if (late && belay__round_status(lease) == 0) /* it counts like a reply in time */
     belay__round_won(lease);
   if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
     lease->error = BELAY_ENOTOWNER;
@@ -124,15 +115,73 @@ belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms
   uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
   belay__round_start(lease, BELAY__ROUND_EXTEND,
                      belay__earlier(deadline, belay__lease_deadline(lease)));
-  belay__round_leave_places(lease); /* an earlier unanswered attempt may have left places */
+  belay__round_leave_places(lease); /* an earlier attempt without a reply may have left places */
   return BELAY__LEASE_EXTENDING;
 }
 
-/* The owner is about to know: from now on the watchdog works. */
 belay__lease_state_t belay__hold_begin(belay__lease_t *lease) {
   schedule_renewal(lease);
-  bool disconnected = false; /* from a server that was lost when it had granted it */
+  bool disconnected = false; /* from a server that granted it */
   for (unsigned i = 0; i < lease->members; i++)
     disconnected |= lease->member[i].until != 0 && belay__member_server(&lease->member[i]) == NULL;
   return disconnected ? check_soon(lease, BELAY__CHECK_CONNECTION_LOST) : BELAY__LEASE_HELD;
+}
+
+/* ---- release and close ---- */
+
+belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout_ms) {
+  belay__lease_stop_timers(lease);
+  belay__lease_end_extend(lease, BELAY_ECANCELED);
+  belay__round_forget(lease);
+  lease->may_be_handed_over = false;
+  uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
+  if (!belay__hand_over_start(lease, deadline))
+    belay__round_start(lease, BELAY__ROUND_RELEASE, deadline);
+  return BELAY__LEASE_RELEASING;
+}
+
+/* A token that may still exist is undone. */
+belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) {
+  if (lease->may_be_handed_over && status != 0)
+    status = BELAY_EUNKNOWN; /* after a hand-over the token is not ours, but it was not lost */
+  if (status != 0)
+    lease->error = (int16_t)status;
+  else
+    belay__turns_note(lease);
+  if (status == 0 && lease->config->repeat_release)
+    belay__round_keep_release(lease);
+  belay__round_undo(lease, BELAY__UNDO);
+  belay__lease_stop_timers(lease);
+  belay__lease_end(lease, status);
+  return BELAY__LEASE_IDLE;
+}
+
+belay__lease_state_t belay__release_overdue(belay__lease_t *lease) {
+  belay__hand_over_forget(lease);
+  return belay__release_answered(lease, BELAY_EUNKNOWN);
+}
+
+belay__lease_state_t belay__release_closed(belay__lease_t *lease) {
+  belay__lease_stop_timers(lease);
+  belay__round_forget_undo(lease);
+  belay__defer(belay__lease_belay(lease), &lease->task);
+  return BELAY__LEASE_CLOSED;
+}
+
+belay__lease_state_t belay__release_close(belay__lease_t *lease) {
+  belay__hand_over_forget(lease);
+  belay__hand_over_end(lease, BELAY_ECANCELED);
+  belay__lease_stop_timers(lease);
+  belay__round_undo(lease, BELAY__UNDO_AND_WAIT);
+  if (!belay__is_over(lease->op) || lease->state == BELAY__LEASE_GRANTED)
+    belay__lease_end(lease, BELAY_ECANCELED);
+  belay__lease_end_extend(lease, BELAY_ECANCELED);
+  if (!belay__round_undoing(lease))
+    return belay__release_closed(lease);
+  int64_t close_timeout = 0;
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].client->close_timeout_ms > close_timeout)
+      close_timeout = lease->member[i].client->close_timeout_ms;
+  belay__lease_set_timer(lease, belay__after_ms(belay__lease_belay(lease), close_timeout));
+  return BELAY__LEASE_CLOSING;
 }

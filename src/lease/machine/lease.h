@@ -1,6 +1,7 @@
-/* A lease: a lock, a permit or an office that is held for a time. This header has its states, its events and its fields.
+/* A lease: a lock, a permit or an office that is held for a time. This header has its states, its
+ * events and its fields.
  *
- *   state      what happens                                           next state
+ *   state      event                                                  next state
  *   ---------  -----------------------------------------------------  ----------
  *   IDLE,      acquire                                                ACQUIRING
  *   LOST       acquire, and a lease of this client comes first        QUEUED
@@ -8,7 +9,7 @@
  *   QUEUED     its turn                                               ACQUIRING
  *              its turn, and waiters of other clients go first        WAITING
  *              the wait is over, cancel                               IDLE
- *   ACQUIRING  a quorum says yes, in time                             GRANTED
+ *   ACQUIRING  a quorum grants, in time                               GRANTED
  *              the same, and a fencing number is still needed         FENCING
  *              any other outcome, and the wait goes on                WAITING
  *              any other outcome, cancel                              IDLE
@@ -23,31 +24,35 @@
  *              deadline, cancel                                       IDLE
  *   HELD       a renewal is due, extend                               EXTENDING
  *              release                                                RELEASING
- *              deadline, a late answer: no quorum has it              LOST
+ *              deadline, a late reply: no quorum has it               LOST
  *   EXTENDING  the round is decided                                   HELD
  *              extend                                                 EXTENDING
  *              release                                                RELEASING
- *              deadline, an answer: no quorum has it                  LOST
- *   RELEASING  the round is decided, the next waiter has answered     IDLE
- *              the next waiter has not answered in time               IDLE
+ *              deadline, a reply: no quorum has it                    LOST
+ *   RELEASING  the round is decided, the next waiter has its reply    IDLE
+ *              the next waiter has no reply in time                   IDLE
  *   all these  close, and there are tokens to undo                    CLOSING
  *              close                                                  CLOSED
  *   CLOSING    all is undone, close_timeout is over, abort            CLOSED
  *
- * An attempt that cannot be sent ends as an attempt without an answer does. Other events leave the state as it is.
+ * An attempt that cannot be sent ends like an attempt without a reply. Other events do not change
+ * the state.
  *
- * Only belay__lease_step() writes the state. No lease steps another one: a lease that calls the next in its queue, or
- * answers the one that passed it the lock, queues the other's task, which runs the event.
+ * Only belay__lease_step() writes the state. No lease steps another one: a lease that gives the
+ * turn to the next in its queue, or replies to the lease that handed the lock over to it, queues
+ * the other's task, which runs the event.
  *
- * A token belongs to one attempt. When the attempt does not end as held, its token is undone on every member that may
- * have it, behind the call in flight, and is never sent in an acquire again.
+ * A token belongs to one attempt. When the attempt does not end as held, its token is undone on
+ * every member that may have it, behind the call in flight, and is never sent in an acquire again.
  *
- * The deadline is what a quorum of members keeps for us. Each is counted from just before the first byte of its last
- * acknowledged acquire or extend was sent, less the drift. The expiry timer is set to the deadline in FENCING, GRANTED,
- * HELD and EXTENDING. It fires before anything else when the loop comes back late.
+ * The deadline is the time until which a quorum of members keeps the lease. Each member counts from
+ * just before the first byte of its last confirmed acquire or extend was sent, less the drift. The
+ * expiry timer is set to the deadline in FENCING, GRANTED, HELD and EXTENDING. It fires before all
+ * other events when the loop was stalled.
  *
- * FENCING proposes a number to all members, and ends when a majority has accepted it. READ asks for a number that is
- * larger than the stored one; ACCEPT stores the largest of the replies. If a majority refuses, READ follows again. */
+ * FENCING proposes a number to all members, and ends when a majority has accepted it. READ asks for
+ * a number that is larger than the stored one; ACCEPT stores the largest of the replies. If a
+ * majority refuses, READ follows again. */
 #ifndef BELAY_LEASE_MACHINE_LEASE_H
 #define BELAY_LEASE_MACHINE_LEASE_H
 
@@ -56,7 +61,6 @@
 #include "core/key/table.h"
 #include "core/key/token.h"
 #include "lease/machine/client_leases.h"
-#include "lease/machine/config.h"
 
 typedef struct belay__undo belay__undo_t;
 
@@ -249,7 +253,7 @@ struct belay__lease {
   belay__member_t member[1]; /* `members` elements; the owner of the lease allocates the rest */
 };
 
-/* The size of a struct that ends with a lease of n members. size: that of the struct with one member. */
+/* The size of a struct that ends with a lease of n members. size: its size with one member. */
 static inline size_t belay__lease_sized(size_t size, size_t members) {
   return size + (members - 1) * sizeof(belay__member_t);
 }
@@ -261,6 +265,10 @@ static inline bool belay__lease_is_held(const belay__lease_t *lease) {
 
 static inline belay_t *belay__lease_belay(const belay__lease_t *lease) {
   return lease->member[0].client->belay;
+}
+
+static inline uint64_t belay__lease_now(const belay__lease_t *lease) {
+  return belay__now(belay__lease_belay(lease));
 }
 
 static inline belay__lease_t *belay__member_lease(const belay__member_t *member) {
@@ -322,5 +330,17 @@ static inline void belay__lease_stop_timers(belay__lease_t *lease) {
 static inline uint64_t belay__earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
+
+/* Ends the owner's acquire or release, or its extend, if one is pending. The lease's task notifies
+ * the owner. */
+void belay__lease_end(belay__lease_t *lease, int status);
+void belay__lease_end_extend(belay__lease_t *lease, int status);
+
+/* The acquire is over: frees its state. */
+void belay__lease_free_acquire(belay__lease_t *lease);
+
+/* Holds the loop for pending operations, for closes, and for held leases with a ref; else frees
+ * it. */
+void belay__lease_update_hold(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_MACHINE_LEASE_H */

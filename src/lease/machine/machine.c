@@ -5,9 +5,6 @@
 #include "lease/machine/attempt.h"
 #include "lease/machine/deadline.h"
 #include "lease/machine/hold.h"
-#include "lease/machine/notify.h"
-#include "lease/machine/release.h"
-#include "lease/machine/renewal_time.h"
 #include "lease/quorum/round.h"
 #include "lease/wait/queue.h"
 #include "lease/wait/wake.h"
@@ -32,8 +29,9 @@ static void apply_state(belay__lease_t *lease) {
   belay__lease_update_hold(lease);
 }
 
-/* The events that can happen in each state. The public functions refuse operations that a state does not allow. An
- * abandoned call does not answer. A state stops the timers that it does not use. */
+/* The events that can happen in each state. The public functions refuse operations that a state
+ * does not allow. An abandoned call gives no reply. A state stops the timers that it does not
+ * use. */
 #define ON(name) (1u << BELAY__EV_##name)
 static const unsigned possible[] = {
     [BELAY__LEASE_IDLE] = ON(ACQUIRE) | ON(CLOSE) | ON(NOTIFIED),
@@ -57,7 +55,6 @@ bool belay__lease_expects(belay__lease_state_t state, belay__lease_event_t event
   return (possible[state] & (1u << event)) != 0;
 }
 
-/* The state after an event. */
 static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event_t event,
                                        uint64_t arg) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
@@ -94,7 +91,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
   case BELAY__LEASE_WAITING:
     if (event == BELAY__EV_TURN)
       return belay__attempt_turn(lease, (belay__yield_t)arg);
-    return belay__now(belay__lease_belay(lease)) < lease->acquire->wait_until
+    return belay__lease_now(lease) < lease->acquire->wait_until
                ? belay__attempt(lease)
                : belay__attempt_failed(lease, lease->error);
 
@@ -104,7 +101,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     if (event == BELAY__EV_NOTIFIED)
       return belay__hold_begin(lease);
     belay__round_leave_places(lease);
-    (void)belay__lease_set_expiry(lease); /* an answer that was not needed any more */
+    (void)belay__lease_set_expiry(lease); /* a reply that the decision did not need */
     return state;
 
   case BELAY__LEASE_HELD:
@@ -118,8 +115,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     if (event == BELAY__EV_CHECK)
       return belay__hold_check(lease, (belay__check_t)arg);
     if (event == BELAY__EV_TIMER && state == BELAY__LEASE_HELD)
-      return lease->mode_uncertain ||
-                     belay__lease_renews(lease, belay__now(belay__lease_belay(lease)))
+      return lease->mode_uncertain || belay__lease_renews(lease)
                  ? belay__hold_renew(lease, lease->config->timeout)
                  : state;
     return belay__hold_answered(lease);
@@ -143,10 +139,10 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
 
 void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
   if (!belay__lease_expects((belay__lease_state_t)lease->state, event)) {
-    assert(false && "what cannot happen in this state");
+    assert(false && "an event that is impossible in this state");
     return;
   }
-  belay_t *belay = belay__lease_belay(lease); /* which may outlive the lease */
+  belay_t *belay = belay__lease_belay(lease); /* the lease may be freed */
   bool stopped = belay__stop_clock(belay);
   lease->state = (uint8_t)next_state(lease, event, arg);
   apply_state(lease);

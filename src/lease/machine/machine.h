@@ -4,10 +4,10 @@
 
 #include "lease/machine/lease.h"
 
-/* Something happened. arg: with RELEASE and EXTEND, the timeout in milliseconds; else as the event says. */
+/* Handles an event. arg: see belay__lease_event_t. */
 void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
-/* True if the event can happen in that state. An event that cannot is an error of belay (assert). */
+/* True if the event can happen in that state. Another event is an error of belay (assert). */
 bool belay__lease_expects(belay__lease_state_t state, belay__lease_event_t event);
 
 #endif /* BELAY_LEASE_MACHINE_MACHINE_H */

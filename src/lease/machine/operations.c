@@ -1,38 +1,34 @@
 #include "lease/machine/operations.h"
 
 #include "core/client/lifecycle.h"
+#include "core/loop/backoff.h"
 #include "core/key/key.h"
 #include "lease/machine/deadline.h"
 #include "lease/machine/hold.h"
 #include "lease/machine/machine.h"
-#include "lease/machine/notify.h"
-#include "lease/machine/renewal_time.h"
 #include "lease/quorum/command.h"
 #include "lease/quorum/round.h"
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
-
-static belay__pool_t *acquire_pool(const belay__lease_t *lease) {
-  return &belay__client_leases(lease->member[0].client)->acquire_states;
-}
+/* ---- operations ---- */
 
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
   if (belay__is_pending(lease->op) ||
       (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
     return BELAY_ESTATE;
+  belay_t *belay = belay__lease_belay(lease);
   lease->ticket = 0;
   if (lease->config->kind->tickets && wait_ms != 0) {
-    int error = belay__lease_belay(lease)->host->random(belay__lease_belay(lease), &lease->ticket,
-                                                        sizeof lease->ticket);
+    int error = belay->host->random(belay, &lease->ticket, sizeof lease->ticket);
     if (error != 0)
       return error;
     lease->ticket |= 1; /* 0 is none */
   }
   lease->acquire =
-      belay__pool_take(belay__lease_belay(lease), acquire_pool(lease), sizeof *lease->acquire);
+      belay__pool_take(belay, &belay__client_leases(lease->member[0].client)->acquire_states,
+                       sizeof *lease->acquire);
   if (lease->acquire == NULL)
     return BELAY_ENOMEM;
-  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(belay__lease_belay(lease), wait_ms);
+  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(belay, wait_ms);
   *lease->acquire = (belay__acquire_t){.wait_until = wait_until};
   lease->next_mode = lease->mode;
   lease->mode_uncertain = false;
@@ -82,7 +78,7 @@ void belay__lease_ref(belay__lease_t *lease, bool ref) {
   belay__lease_update_hold(lease);
 }
 
-/* ---- timers and the task ------------------------------------------------------------------------------- */
+/* ---- timers and the task ---- */
 
 static void on_timer(belay__timer_t *timer) {
   belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, timer), BELAY__EV_TIMER, 0);
@@ -104,7 +100,8 @@ static void run_events(belay__lease_t *lease) {
     belay__lease_step(lease, BELAY__EV_ANSWER, 0);
 }
 
-/* Tells the owner what there is to tell. Each callback may do anything but free the lease. */
+/* Runs queued events, and notifies the owner. A callback may call any function, but does not free
+ * the lease. */
 static void run_task(belay__task_t *task) {
   belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
   run_events(lease);
@@ -128,12 +125,11 @@ static void run_task(belay__task_t *task) {
   }
   if (lease->state != BELAY__LEASE_CLOSED || belay__is_over(lease->extend) ||
       belay__is_over(lease->op))
-    return; /* a callback has begun and closed again: the task is queued once more */
+    return; /* after a close in a callback the task is queued again */
   belay__task_stop(belay__lease_belay(lease), task);
   belay__free_loop(belay__lease_belay(lease));
   const belay__kind_t *kind = lease->config->kind;
-  belay__lease_config_release(lease->member[0].client,
-                              lease->config); /* which may be gone before us */
+  belay__lease_config_release(lease->member[0].client, lease->config);
   lease->config = NULL;
   for (unsigned i = 0; i < lease->members; i++)
     if (!belay__list_empty(&lease->member[i].object.node))
@@ -141,12 +137,10 @@ static void run_task(belay__task_t *task) {
   kind->notify_owner(lease, BELAY__NOTICE_CLOSED, 0);
 }
 
-/* ---- what the client reports --------------------------------------------------------------------------- */
+/* ---- what the client reports ---- */
 
 static void object_close(belay__object_t *object) {
-  belay__lease_t *lease = belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object));
-  if (lease->state < BELAY__LEASE_CLOSING)
-    belay__lease_step(lease, BELAY__EV_CLOSE, 0);
+  (void)belay__lease_close(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)));
 }
 
 static void object_abort(belay__object_t *object) {
@@ -154,28 +148,24 @@ static void object_abort(belay__object_t *object) {
                     BELAY__EV_CLOSE, 0);
 }
 
-/* A member has a new connection. Where the last attempt or renewal failed, and a quorum is connected, the next one
- * comes soon. */
-static void connected(belay__lease_t *lease) {
-  unsigned up = 0;
-  bool waits = lease->state == BELAY__LEASE_WAITING;
-  bool renews = lease->state == BELAY__LEASE_HELD;
-  if (lease->failures == 0 || !belay__timer_is_set(&lease->timer) || (!waits && !renews))
+/* A member has a new connection. If the last attempt or renewal failed, and a quorum is connected,
+ * the next one comes soon. */
+static void object_connected(belay__object_t *object) {
+  belay__lease_t *lease = belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object));
+  unsigned connected = 0;
+  if (lease->failures == 0 || !belay__timer_is_set(&lease->timer))
     return;
   for (unsigned i = 0; i < lease->members; i++)
-    up += belay__member_server(&lease->member[i]) != NULL;
-  if (up < lease->quorum)
+    connected += belay__member_server(&lease->member[i]) != NULL;
+  if (connected < lease->quorum)
     return;
-  uint64_t now = belay__now(belay__lease_belay(lease));
-  if (waits)
+  if (lease->state == BELAY__LEASE_WAITING) {
     belay__lease_step(lease, BELAY__EV_WAKE, BELAY__WOKEN_CONNECTED);
-  else
-    belay__lease_set_timer(
-        lease, belay__earlier(lease->timer.when, belay__lease_renewal_soon(lease, now)));
-}
-
-static void object_connected(belay__object_t *object) {
-  connected(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)));
+  } else if (lease->state == BELAY__LEASE_HELD) {
+    belay_t *belay = belay__lease_belay(lease);
+    uint64_t soon = belay__now(belay) + belay__spread(belay, BELAY__SPREAD_MS * BELAY__MS);
+    belay__lease_set_timer(lease, belay__earlier(lease->timer.when, soon));
+  }
 }
 
 /* The connection that confirmed the lease is gone, or the key belongs to another server. */
@@ -192,15 +182,14 @@ static const belay__object_ops_t object_ops = {.close = object_close,
                                                .connected = object_connected,
                                                .lost_connection = object_lost_connection};
 
-/* ---- making it ----------------------------------------------------------------------------------------- */
+/* ---- making it ---- */
 
-/* A status has 16 bits there. */
 #define X(name, value, retryable, text)                                                            \
-  _Static_assert((value) >= INT16_MIN && (value) < 0, "an error that does not fit");
+  _Static_assert((value) >= INT16_MIN && (value) < 0, "an error that does not fit 16 bits");
 BELAY_ERRORS(X)
 #undef X
 
-/* Of many keys the first one's, which is where all of them are. */
+/* Many keys have the same route: they are in one slot. */
 static uint32_t route_of(const belay__kind_t *kind, const char *key, size_t len) {
   size_t at = 0;
   if (kind->many)

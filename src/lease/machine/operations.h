@@ -1,11 +1,12 @@
-/* A lease from its owner's side: making it, and the operations on it. */
+/* The owner's operations on a lease, and its initialization. */
 #ifndef BELAY_LEASE_MACHINE_OPERATIONS_H
 #define BELAY_LEASE_MACHINE_OPERATIONS_H
 
 #include "lease/machine/lease.h"
 
-/* Initializes a lease of n members, one for each client. Their memory, and the key's, stay the caller's, until
- * BELAY__NOTICE_CLOSED; the configuration, shared through the first client, belongs to the lease from now on. */
+/* Initializes a lease of n members, one for each client. The caller owns the memory of the lease
+ * and of the key until BELAY__NOTICE_CLOSED. The lease takes over the reference to the
+ * configuration, which is shared through the first client. */
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
                        const belay__lease_config_t *config, char *key, size_t key_len,
                        size_t extra_len);

@@ -10,7 +10,7 @@
 #define FENCE_PART "::fence"
 #define TICKET_LEN 16 /* hexadecimal digits */
 
-/* ---- words ----------------------------------------------------------------------------------------------- */
+/* ---- tokens and tickets ---- */
 
 size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
   size_t len;
@@ -37,7 +37,7 @@ void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg(call, text, belay__ticket_text(lease->ticket, text));
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------ */
+/* ---- keys ---- */
 
 const char *belay__many_next(const char *list, size_t list_len, size_t *at, size_t *len) {
   uint16_t n;
@@ -64,7 +64,7 @@ static size_t count_keys(const belay__kind_t *kind, const char *key, size_t key_
   return n;
 }
 
-/* The first n of them. */
+/* Adds the first n keys. */
 static void put_keys(const belay__kind_t *kind, const char *key, size_t key_len, size_t n,
                      belay__call_t *call) {
   size_t at = 0, len;
@@ -126,7 +126,7 @@ static const struct {
     {BELAY__DELEX, "DELEX", "IFEQ"},
 };
 
-/* The one that the server has; false: none. */
+/* Builds the native command that the server has. False: it has none. */
 static bool remove_natively(const char *key, size_t key_len, const belay__release_t *release,
                             belay__call_t *call) {
   size_t i = 0;
@@ -164,7 +164,7 @@ bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply,
   return belay__reply_integer(reply, 0, call->script != NULL ? INT32_MAX : 1, n);
 }
 
-/* ---- the questions --------------------------------------------------------------------------------------- */
+/* ---- rounds ---- */
 
 static void build_fence(const belay__lease_t *lease, belay__call_t *call,
                         const belay__script_t *script, size_t args) {
@@ -192,7 +192,7 @@ static void build_extend(const belay__lease_t *lease, belay__call_t *call, bool 
 static void build_release(const belay__lease_t *lease, belay__call_t *call) {
   belay__release_t release = {.notify = lease->config->notify, .separate_publish = true};
   release.token_len = belay__lease_token(lease, release.token);
-  if (lease->partner != NULL) /* it may have been passed on */
+  if (lease->partner != NULL) /* it may have been handed over */
     release.other_len = belay__lease_token(lease->partner, release.other);
   else /* a late execution may have set it again */
     release.other_len = belay__ticket_text(lease->ticket, release.other);
@@ -220,6 +220,6 @@ void belay__lease_build_command(const belay__lease_t *lease, belay__call_t *call
     build_release(lease, call);
     break;
   case BELAY__ROUND_NONE:
-    assert(false && "nothing to ask");
+    assert(false && "no command without a round");
   }
 }

@@ -5,12 +5,12 @@
  *     v
  *    ASKED --no, or an error--> answered
  *     | yes
- *     +--with min_replicas--> COPYING: the WAIT behind the command --too few--> answered: ENOREPLICAS
+ *     +--with min_replicas--> COPYING: the WAIT behind the command --too few--> ENOREPLICAS
  *     |                          | enough
- *     +--------------------------+--a vote, with a quarantine--> VETTED: quarantine.c asks whether the server
- *     |                                                          votes --no--> answered: EQUARANTINED
- *     v                                                            | yes
- *    answered: 0, and the lease runs until sent + ttl - drift <----+
+ *     +--------------------------+--a vote, with a quarantine--> VETTED: quarantine.c asks
+ *     |                                                            whether the server votes
+ *     v                                                            | yes  | no
+ *    answered: 0, and the lease runs until sent + ttl - drift <----+      +--> EQUARANTINED
  *
  * ASKED is member->call; COPYING and VETTED are member->confirm, which may be sent together with
  * the call. The publication behind a release without a script is sent together with it, too; the
@@ -32,9 +32,9 @@ static void on_published(belay__call_t *call, const belay__result_t *result);
 static void on_late(belay__call_t *call, const belay__result_t *result);
 static void on_marker(belay__call_t *call, const belay__result_t *result);
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
-/* A call of the present round's, which is kept at that place when it is sent. NULL if memory is out. */
+/* Makes a call of the current round; *place will point to it. Returns NULL if memory is out. */
 static belay__call_t *new_call(belay__member_t *member, uint64_t deadline, belay__call_t **place) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *call = belay__call_new(member->client, belay__lease_class(lease));
@@ -53,7 +53,7 @@ static bool is_grant(const belay__lease_t *lease) {
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_EXTEND;
 }
 
-/* Rounds in which only servers count that have a vote: those that ask for something new. */
+/* True for rounds that ask for something new: in these only servers with a vote count. */
 static bool is_vote(const belay__lease_t *lease) {
   bool upgrade =
       lease->round == BELAY__ROUND_EXTEND && lease->sent_mode == BELAY__EXTEND_AS_UPGRADE;
@@ -61,8 +61,8 @@ static bool is_vote(const belay__lease_t *lease) {
          lease->round == BELAY__ROUND_ACCEPT || upgrade;
 }
 
-/* The call of `same`, if the member can send it again in the same words; else NULL. That call may carry the text of a
- * script, which the other server did not have. */
+/* Returns the call of `same` if this member can send a copy of it, else NULL. as_eval: the other
+ * server did not have the script. */
 static const belay__call_t *copyable_call(const belay__member_t *member,
                                           const belay__member_t *same) {
   const belay__call_t *call = same != NULL && same->retake == member->retake ? same->call : NULL;
@@ -130,7 +130,7 @@ static int local_status(belay__member_t *member) {
     return BELAY_EQUARANTINED;
   if (lease->round != BELAY__ROUND_ACQUIRE)
     return 0;
-  /* A node that stands still would only be left more to undo. The others decide. */
+  /* A stalled node would only get more to undo. The other nodes decide. */
   uint64_t limit = lease->config->timeout * BELAY__MS;
   if (lease->members > 1 &&
       client->node_ops->silent(client, belay__lease_class(lease), lease->route, limit))
@@ -184,7 +184,7 @@ void belay__member_postpone(belay__member_t *member) {
   belay__call_own(&member->late, member->call, on_late, member);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 static void report_answer(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
@@ -197,7 +197,7 @@ static bool is_over(const belay__lease_t *lease) {
   return belay__lease_is_held(lease) && belay__lease_remaining(lease) == 0;
 }
 
-/* The node keeps the lease for us for a ttl from when it was asked. */
+/* The node keeps the lease for a ttl from the time of the send. */
 static void extend_validity(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->config->drift);
@@ -220,8 +220,8 @@ static bool claim_vote(belay__member_t *member) {
   return true;
 }
 
-/* Whether its server had lost it and was given it again; for this member, or for another that leads there, perhaps just
- * now. */
+/* True if the member's server had lost the lease and has it again, through this member or through
+ * another one that leads to the same server. */
 static bool server_was_restored(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   bool again = member->restored;
@@ -236,7 +236,7 @@ static bool server_was_restored(const belay__member_t *member) {
   return again;
 }
 
-/* The member has said what it has to say. */
+/* Ends the member's part in the round. */
 static void finish_reply(belay__member_t *member, int status) {
   belay__lease_t *lease = belay__member_lease(member);
   if (status == 0)
@@ -248,7 +248,7 @@ static void finish_reply(belay__member_t *member, int status) {
     status = BELAY__RESTORED;
   }
   if (status != 0 && lease->round == BELAY__ROUND_ACQUIRE && lease->config->quarantine)
-    member->restored = true; /* it may have it, and does not count for being asked once more */
+    member->restored = true; /* it may have the lease, but a second reply does not count */
   if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
@@ -271,7 +271,7 @@ void belay__member_rejoin(belay__member_t *member) {
   extend_validity(member);
 }
 
-/* The server said yes; whether that counts is seen step by step. */
+/* The server said yes. Checks the other conditions under which the reply counts. */
 static void confirm_reply(belay__member_t *member) {
   if (member->call != NULL || member->confirm != NULL)
     return;
@@ -314,7 +314,7 @@ static void on_replicated(belay__call_t *call, const belay__result_t *result) {
       status = BELAY_EPROTO;
       belay__call_distrust(call, result->reply);
     } else if (call->epoch != member->sent_on) {
-      status = BELAY_EUNKNOWN; /* not from whom the write went to */
+      status = BELAY_EUNKNOWN; /* another connection than that of the write */
     } else if (copies < belay__member_lease(member)->config->min_replicas) {
       status = BELAY_ENOREPLICAS;
     }
@@ -354,7 +354,7 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
   report_answer(member);
 }
 
-/* The same question in another way. */
+/* Sends the command again in another form. */
 static void send_again(belay__member_t *member) {
   belay__member_send(member, belay__member_lease(member)->round_deadline, NULL);
   if (member->status != BELAY__PENDING)
@@ -380,6 +380,6 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
     confirm_reply(member);
     return;
   }
-  belay__member_forget(member); /* the WAIT behind it tells nothing */
+  belay__member_forget(member); /* the reply of a WAIT has no meaning now */
   finish_reply(member, status);
 }

@@ -20,9 +20,7 @@
 #include "lease/machine/deadline.h"
 #include "scripts.gen.h"
 
-#define KEY_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 32)
-
-/* Whether what the client knows is about this server and no older than this connection. */
+/* True if the stored state is about this server, and not older than this connection. */
 static bool is_current(const belay__member_t *member, const belay__server_info_t *server) {
   const belay__quarantine_state_t *quarantine = &belay__client_leases(member->client)->quarantine;
   return server->run_id_len > 0 && server->epoch <= quarantine->server.epoch &&
@@ -37,7 +35,7 @@ bool belay__quarantine_known(const belay__member_t *member) {
   const belay__server_info_t *server =
       lease->config->quarantine ? belay__member_server(member) : NULL;
   return server != NULL && is_current(member, server) &&
-         (int64_t)belay__now(belay__lease_belay(lease)) <
+         (int64_t)belay__lease_now(lease) <
              belay__client_leases(member->client)->quarantine.votes_from;
 }
 
@@ -58,7 +56,7 @@ static int64_t later(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* The marker was read: n > 0 the server votes in n milliseconds; n <= 0 it has for -n milliseconds. */
+/* Stores the result. ms: time until the server votes; if negative, it has voted for -ms. */
 static void set_state(belay_client_t *client, const belay__server_info_t *server, int64_t ms,
                       uint32_t max_ttl) {
   int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(client->belay);
@@ -77,7 +75,8 @@ static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
   return BELAY_EMISMATCH;
 }
 
-/* Whether the text is the server's name. A question that was made for one connection may travel on the next. */
+/* True if the text is the server's name. A query that was built for one connection may be sent on
+ * the next one. */
 static bool is_name_of(const belay__server_info_t *server, const belay__reply_t *name) {
   size_t n = server->run_id_len;
   return name->type == BELAY__REPLY_STRING && name->len == n + server->data_id_len &&
@@ -107,7 +106,7 @@ int belay__quarantine_read(belay__call_t *call, const belay__result_t *result) {
   return 0;
 }
 
-/* Nobody waits for it, or not any more. */
+/* For a query that no member waits for. */
 static void on_abandoned(belay__call_t *call, const belay__result_t *result) {
   (void)belay__quarantine_read(call, result);
 }
@@ -125,7 +124,7 @@ static int send_query(belay__member_t *member, const belay__server_info_t *serve
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
   uint64_t rest = belay__lease_forgotten_after(lease->config->max_ttl);
-  char key[KEY_MAX];
+  char key[BELAY__KEY_MAX];
   belay__call_t *call = belay__call_new(client, belay__lease_class(lease));
   if (call == NULL)
     return BELAY_ENOMEM;
@@ -143,8 +142,6 @@ static int send_query(belay__member_t *member, const belay__server_info_t *serve
   int error = belay__call_start(&member->confirm, call, done, member);
   return error == 0 ? BELAY__PENDING : error;
 }
-
-/* ---- questions -------------------------------------------------------------------------------------------- */
 
 void belay__quarantine_send_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done) {
   const belay__server_info_t *server =
@@ -172,7 +169,7 @@ int belay__quarantine_check(belay__member_t *member, belay__call_cb done) {
   if (belay__quarantine_allows(member))
     return 0;
   if (server == NULL || server->epoch != member->sent_on)
-    return BELAY_EUNKNOWN; /* the server that replied is disconnected since */
+    return BELAY_EUNKNOWN; /* the connection of the reply is lost */
   if (server->run_id_len > 0 && !is_current(member, server))
     return send_query(member, server, belay__member_lease(member)->round_deadline, done) ==
                    BELAY__PENDING

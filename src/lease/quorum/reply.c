@@ -5,9 +5,9 @@
 #include "belay/rwlock.h"
 #include "lease/quorum/command.h"
 
-/* ---- what a call may have left ------------------------------------------------------------------------- */
+/* ---- possible effects ---- */
 
-/* A call was not answered that takes the lease: it may have, or may do so yet. A vote it is not. */
+/* The server may have executed the acquire, or may execute it later. It is no vote. */
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
   member->may_exist = true;
   member->has_place |= belay__member_lease(member)->ticket != 0;
@@ -16,7 +16,8 @@ void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
     member->epoch = epoch;
 }
 
-/* Its server had lost it, and has it again, or may soon: that does not count, whichever members lead there. */
+/* The server had lost the lease and has it again, or may have it soon. That does not count for any
+ * member that leads to this server. */
 static void note_restored(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
@@ -29,7 +30,6 @@ static void note_restored(belay__member_t *member) {
   }
 }
 
-/* The same for the present round's call. */
 void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
   bool retake = belay__member_lease(member)->round == BELAY__ROUND_EXTEND && member->retake;
   if (retake)
@@ -42,20 +42,19 @@ void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
     member->downgrade_epoch = epoch;
 }
 
-/* It is not there any more, unless an older call is still to be executed. */
+/* The lease is gone, unless the server executes an older call later. */
 static void note_gone(belay__member_t *member, const belay__call_t *call) {
   member->may_exist = belay__client_may_run(member->client, call, member->epoch);
   member->until = 0;
 }
 
-/* Notes who has said yes. */
 void belay__reply_note_server(belay__member_t *member) {
   const belay__server_info_t *server = belay__member_server(member);
   bool known = server != NULL && server->epoch == member->sent_on;
   member->server_mark = known ? server->mark : 0;
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *call,
                                const belay__result_t *result) {
@@ -64,8 +63,7 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
   int status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = lease->config->kind->acquired(lease, call, result->reply, &holder_ms);
-  belay__acquire_t *acquire =
-      lease->acquire; /* NULL: the others granted it, and the owner was notified */
+  belay__acquire_t *acquire = lease->acquire; /* NULL: the lease is HELD by now */
   if (acquire != NULL && holder_ms >= 0 &&
       (acquire->holder_ms < 0 || holder_ms < acquire->holder_ms))
     acquire->holder_ms = holder_ms;
@@ -112,7 +110,7 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
       n > 2 && lease->config->kind->extended != NULL ? lease->config->kind->extended(lease, n) : 0;
   bool writes = lease->sent_mode != BELAY__EXTEND_AS_READ;
   if (writes && status == 0 && belay__client_may_run(member->client, call, member->downgrade_epoch))
-    status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
+    status = BELAY_EUNKNOWN; /* a late downgrade can make it a reader again */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
     member->until = 0;
   return status;
@@ -131,7 +129,7 @@ static int read_released(belay__member_t *member, const belay__call_t *call,
   return n > 0 ? 0 : BELAY_ENOTOWNER;
 }
 
-/* The number to propose is the largest that any of them named. */
+/* The largest number of all replies is proposed. */
 static int read_number(belay__member_t *member, const belay__result_t *result) {
   belay__lease_t *lease = belay__member_lease(member);
   uint64_t number;
@@ -169,6 +167,6 @@ int belay__reply_read(belay__member_t *member, const belay__call_t *call,
   case BELAY__ROUND_NONE:
     break;
   }
-  assert(false && "nothing was asked");
+  assert(false && "a reply without a round");
   return BELAY_EPROTO;
 }

@@ -5,19 +5,19 @@
 
 #include "lease/machine/lease.h"
 
-/* Reads the reply to the present round's call, and notes what it tells of the member. Returns 0, BELAY__RESTORED or an
- * error. */
+/* Reads the reply to the round's call, and notes its meaning in the member. Returns 0,
+ * BELAY__RESTORED or an error. */
 int belay__reply_read(belay__member_t *member, const belay__call_t *call,
                       const belay__result_t *result);
 
-/* Reads the reply to an acquire, also of a round before this one. */
+/* Reads the reply to an acquire, also of an earlier round. */
 int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *call,
                                const belay__result_t *result);
 
-/* Notes the server that has said yes. */
+/* Notes the server that said yes. */
 void belay__reply_note_server(belay__member_t *member);
 
-/* Notes that the present round's call, sent on connection `epoch`, was not answered; the same for an acquire. */
+/* Notes that a call on connection `epoch` has no reply: the round's call, or an acquire. */
 void belay__reply_note_lost(belay__member_t *member, uint32_t epoch);
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch);
 

@@ -1,12 +1,7 @@
-/* A round: the same question to all members at once, and a decision as soon as the answers allow one. Answers
- * that it does not need may still come in until the next round. */
 #include "lease/quorum/round.h"
-
-#include <assert.h>
 
 #include "belay/rwlock.h"
 #include "core/call/refusal.h"
-#include "lease/machine/deadline.h"
 #include "lease/quorum/member.h"
 #include "lease/quorum/undo.h"
 
@@ -48,17 +43,17 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t de
   for (unsigned i = 0; i < lease->members; i++)
     belay__member_send(&lease->member[i], deadline, i > 0 ? &lease->member[i - 1] : NULL);
   if (belay__round_status(lease) != BELAY__PENDING)
-    belay__lease_set_timer(lease, belay__now(belay__lease_belay(lease)));
+    belay__lease_set_timer(lease, belay__lease_now(lease));
 }
 
-/* ---- votes --------------------------------------------------------------------------------------------- */
+/* ---- votes ---- */
 
 typedef struct votes {
-  unsigned yes, no, pending; /* no: it is someone else's, or not ours */
-  unsigned shared;           /* of those: it is ours, but not ours alone */
-  unsigned lasting;          /* refusals that will be the same next time */
-  int reason;                /* the first of them */
-  bool duplicate;            /* a server has voted for two members */
+  unsigned yes, no, pending; /* no: the lease belongs to another token */
+  unsigned shared;           /* part of `no`: ours, but with other readers */
+  unsigned lasting;          /* lasting refusals */
+  int reason;                /* the first lasting refusal */
+  bool duplicate;            /* true if a server voted for two members */
 } votes_t;
 
 static votes_t count_votes(const belay__lease_t *lease) {
@@ -129,52 +124,7 @@ void belay__round_won(belay__lease_t *lease) {
     belay__member_rejoin(&lease->member[i]);
 }
 
-/* ---- taking back --------------------------------------------------------------------------------------- */
-
-static void on_undone(belay__undo_t *undo, void *owner, bool done) {
-  (void)done;
-  belay__member_t *member = owner;
-  assert(member->undo == undo);
-  member->undo = NULL;
-  belay__lease_t *lease = belay__member_lease(member);
-  lease->report(lease, BELAY__EV_UNDONE, 0);
-}
-
-/* The undo of our token, if it may exist, and of our ticket, unless it keeps its place for
- * keep_ms. */
-static belay__undo_target_t target_of(const belay__member_t *member, bool ticket, uint32_t keep) {
-  const belay__lease_t *lease = belay__member_lease(member);
-  uint64_t ttl = member->may_exist ? lease->longest_ttl : lease->config->waiter_ttl;
-  size_t label_len;
-  const char *label = belay__lease_label(lease, &label_len);
-  return (belay__undo_target_t){
-      .label = label,
-      .label_len = label_len,
-      .kind = lease->config->kind,
-      .key = lease->key,
-      .key_len = lease->key_len,
-      .notify = lease->config->notify,
-      .token = lease->token,
-      .no_token = !member->may_exist,
-      .repeat = lease->config->repeat_release && member->may_exist,
-      .ticket = ticket ? lease->ticket : 0,
-      .keep_ms = keep,
-      .conn_class = belay__lease_class(lease),
-      .route = lease->route,
-      .epoch = member->epoch,
-      .until = belay__now(belay__lease_belay(lease)) + belay__lease_forgotten_after((uint32_t)ttl),
-  };
-}
-
-/* Takes that back. A release that is under way is the undo's first try. */
-static void undo_member(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
-                        bool wait) {
-  const belay__undo_target_t target = target_of(member, ticket, keep);
-  belay__undo_t *undo =
-      belay__undo_start(member->client, &target, release, wait ? on_undone : NULL, member);
-  if (wait)
-    member->undo = undo;
-}
+/* ---- undo ---- */
 
 void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
   for (unsigned i = 0; i < lease->members; i++) {
@@ -187,9 +137,10 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
     member->until = 0;
     bool waits = how == BELAY__UNDO_KEEP_PLACE && lease->ticket != 0;
     bool keep = waits && member->may_exist, leave = member->has_place && !waits;
-    if (member->may_exist || leave)
-      undo_member(member, release, keep || leave, keep ? lease->config->waiter_ttl : 0,
-                  how == BELAY__UNDO_AND_WAIT);
+    unsigned what = (member->may_exist ? BELAY__UNDO_TOKEN : 0) | (keep ? BELAY__UNDO_PLACE : 0) |
+                    (leave ? BELAY__UNDO_TICKET : 0);
+    if (what != 0)
+      belay__undo_start(member, what, release, how == BELAY__UNDO_AND_WAIT);
     member->has_place = keep || (member->has_place && !leave);
     member->may_exist = member->restored = member->known_restored = false;
     member->epoch = member->downgrade_epoch = 0;
@@ -198,27 +149,17 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
 }
 
 void belay__round_keep_release(belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members; i++) {
-    belay__member_t *member = &lease->member[i];
-    bool may_exist = member->may_exist;
-    member->may_exist = true;
-    const belay__undo_target_t target = target_of(member, false, 0);
-    member->may_exist = may_exist;
-    if (!may_exist) /* else it is undone */
-      belay__undo_keep(member->client, &target, member->sent_on);
-  }
+  for (unsigned i = 0; i < lease->members; i++)
+    if (!lease->member[i].may_exist) /* else it is undone */
+      belay__undo_keep(&lease->member[i]);
 }
 
 void belay__round_leave_places(belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members; i++) {
-    belay__member_t *member = &lease->member[i];
-    if (!member->has_place)
-      continue;
-    bool may_exist = member->may_exist;
-    member->may_exist = member->has_place = false; /* the token stays */
-    undo_member(member, NULL, true, 0, false);
-    member->may_exist = may_exist;
-  }
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].has_place) {
+      lease->member[i].has_place = false;
+      belay__undo_start(&lease->member[i], BELAY__UNDO_TICKET, NULL, false);
+    }
 }
 
 bool belay__round_undoing(const belay__lease_t *lease) {
@@ -230,8 +171,5 @@ bool belay__round_undoing(const belay__lease_t *lease) {
 
 void belay__round_forget_undo(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].undo != NULL) {
-      belay__undo_detach(lease->member[i].undo);
-      lease->member[i].undo = NULL;
-    }
+    belay__undo_detach(&lease->member[i]);
 }

@@ -10,11 +10,10 @@
  *           | wait is over                v
  *           +---------------------------> from releases the lock itself, whichever of the two
  *                                         tokens the lock has
- *
- * No lease steps the other. The task of `to` runs its turn, and the task of `from` reads the result.
- * Either lease can end before its task runs; the lease that ends unlinks both.
- * If the deadline of `from` passes first, its release ends with BELAY_EUNKNOWN and `to` continues.
- * If `from` is closed between the reply of `to` and its own task, its release ends with
+ *  No lease steps the other. The task of `to` runs its turn, and the task of `from` reads the
+ * result. Either lease can end before its task runs; the lease that ends unlinks both. If the
+ * deadline of `from` passes first, its release ends with BELAY_EUNKNOWN and `to` continues. If
+ * `from` is closed between the reply of `to` and its own task, its release ends with
  * BELAY_ECANCELED although the hand-over succeeded. That is safe: a canceled release makes no
  * statement about the lock. */
 #include "lease/wait/hand_over.h"
@@ -41,7 +40,7 @@ static bool may_have_run(const belay__lease_t *to, int status) {
 /* Sends the release of `from`, for either token. It must leave before the undo of `to`: after that
  * undo the release would find no key, and would report BELAY_ENOTOWNER. */
 static void release_by_itself(belay__lease_t *from, bool may_be_handed_over) {
-  uint64_t now = belay__now(belay__lease_belay(from));
+  uint64_t now = belay__lease_now(from);
   from->may_be_handed_over = may_be_handed_over;
   belay__lease_stop_timer(from);
   /* A process that was stopped can get here after the deadline. */

@@ -1,4 +1,5 @@
-/* The hand-over from a holder to the next waiter of the same client. hand_over.c has the diagram. */
+/* The hand-over from a holder to the next waiter of the same client. hand_over.c has the
+ * diagram. */
 #ifndef BELAY_LEASE_WAIT_HAND_OVER_H
 #define BELAY_LEASE_WAIT_HAND_OVER_H
 

@@ -4,73 +4,68 @@
 #include "lease/quorum/quarantine.h"
 #include "lease/wait/turns.h"
 
-#define FIRST_POLL_MS UINT64_C(5) /* the second attempt comes within this */
-#define ROUNDS_APART 4            /* the least spread of delays of a quorum, in rounds */
-/* longest time until an attempt after a possibly missed message */
+#define FIRST_POLL_MS UINT64_C(5) /* longest delay of the second attempt */
+#define ROUNDS_APART 4            /* smallest spread of delays with several nodes, in rounds */
+/* Longest delay of an attempt after a message that may be lost. */
 #define MISSED_MAX_MS UINT64_C(1000)
-/* after a release for all: waiters ask after half of this to all of it; see WAKE_HALVINGS */
+/* After a release for all, waiters ask after half of this time to all of it. Each consecutive
+ * attempt that found the lease held halves it, at most WAKE_HALVINGS times. */
 #define WAKE_SPREAD_US UINT64_C(800)
-/* most halvings of that spread: one for each consecutive attempt that found the lease held */
 #define WAKE_HALVINGS 6
-/* YIELD_BRIEFLY, one node: the woken waiters have sent their attempts by then */
+/* YIELD_BRIEFLY: by then the woken waiters have sent their attempts. */
 #define YIELD_US UINT64_C(400)
 #define QUORUM_YIELD_MS UINT64_C(2)
-/* YIELD_LONG: some of the waiters that only poll have asked by then */
+/* YIELD_LONG: by then some of the waiters that only poll have sent their attempts. */
 #define LONG_YIELD_MS UINT64_C(10)
-/* time of grants in a row after which YIELD_LONG applies, with notifications */
+/* YIELD_LONG applies after this time of consecutive grants, with and without notifications. */
 #define STREAK_MAX_MS UINT64_C(500)
-#define POLLED_STREAK_MAX_MS UINT64_C(100) /* the same without notifications: all others poll */
+#define POLLED_STREAK_MAX_MS UINT64_C(100)
 
-/* How long the last attempt took; a loop that stood still meanwhile does not count. */
+/* Duration of the last attempt, without the time of a stalled loop. */
 static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
   uint64_t most = lease->config->timeout * BELAY__MS * (lease->config->fencing ? 3 : 1);
-  return now - lease->acquire->started_at < most ? now - lease->acquire->started_at : most;
+  return belay__earlier(now - lease->acquire->started_at, most);
 }
 
-/* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
+/* Contenders that split the votes must not meet again: their delays differ by more than a round. */
 static uint64_t contention_spread(const belay__lease_t *lease, uint64_t now) {
   return lease->members > 1 ? ROUNDS_APART * round_took(lease, now) : 0;
 }
 
-/* Whether its holder, if that is one like us, has had it for no longer than from one poll to the next: so it changes
- * hands. */
-static bool is_moving(const belay__lease_t *lease) {
-  int64_t ttl = lease->config->ttl; /* for other kinds the reported time may not be a holder's */
+/* True if the holder, if it has our ttl, was granted the lease since our last poll. */
+static bool changes_hands(const belay__lease_t *lease) {
+  int64_t ttl = lease->config->ttl; /* other kinds may report another time than the holder's */
   return lease->config->kind->hands_over && lease->acquire->holder_ms <= ttl &&
          lease->acquire->holder_ms + lease->config->retry_max >= ttl;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b) {
-  return a < b ? a : b;
 }
 
 /* A waiter with a place in a queue on the server asks at least once in that time. */
 static belay__delay_t keep_place(const belay__lease_t *lease, belay__delay_t delay, uint64_t most) {
   if (lease->ticket == 0 || delay.max <= most)
     return delay;
-  return (belay__delay_t){smaller(delay.min, most / 2), most};
+  return (belay__delay_t){belay__earlier(delay.min, most / 2), most};
 }
 
-/* It was held: the first time a short delay; then the delays double each time, unless the lock changes hands. */
+/* The delay after an attempt that found the lease held: short at first; then it doubles each time,
+ * unless the lease changes hands. */
 static belay__delay_t poll_delay(const belay__lease_t *lease) {
   const belay__lease_config_t *config = lease->config;
   if (lease->attempts == 1)
-    return belay__delay_ms(smaller(config->retry_min, 1),
-                           smaller(config->retry_max, FIRST_POLL_MS));
+    return belay__delay_ms(belay__earlier(config->retry_min, 1),
+                           belay__earlier(config->retry_max, FIRST_POLL_MS));
   uint32_t found_held = lease->acquire->found_held;
-  unsigned doublings = found_held > 2 && !is_moving(lease) ? found_held - 2 : 0;
+  unsigned doublings = found_held > 2 && !changes_hands(lease) ? found_held - 2 : 0;
   belay__delay_t delay =
       belay__delay_poll(config->retry_min, config->retry_max, doublings, config->backoff_max);
   return keep_place(lease, delay, config->waiter_ttl * BELAY__MS / 3);
 }
 
 uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
-  uint64_t least = 0, spread = 0, max = lease->config->retry_max;
-  uint32_t late =
-      lease->acquire->found_held < WAKE_HALVINGS ? lease->acquire->found_held : WAKE_HALVINGS;
+  uint64_t least = 0, spread = 0;
+  uint64_t halvings = belay__earlier(lease->acquire->found_held, WAKE_HALVINGS);
   switch (by) {
   case BELAY__WOKEN_ALL:
-    least = (WAKE_SPREAD_US * 1000 >> late) / 2;
+    least = (WAKE_SPREAD_US * 1000 >> halvings) / 2;
     spread = least + contention_spread(lease, now);
     break;
   case BELAY__WOKEN_ALONE:
@@ -79,14 +74,14 @@ uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__wok
     spread = BELAY__SPREAD_MS * BELAY__MS;
     break;
   case BELAY__WOKEN_AGAIN:
-    spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;
+    spread = belay__earlier(lease->config->retry_max, MISSED_MAX_MS) * BELAY__MS;
     break;
   }
   belay__delay_t range = {least + 1, least + (spread > 0 ? spread : 1)};
   uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), range), delay;
   if (by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay))
     when = now + 1 + delay;
-  return when < lease->acquire->wait_until ? when : lease->acquire->wait_until;
+  return belay__earlier(when, lease->acquire->wait_until);
 }
 
 uint64_t belay__poll_streak_max(const belay__lease_t *lease) {
@@ -105,8 +100,8 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
   return when > others ? when : others;
 }
 
-/* The delay after a refusal or a lost reply. It may have been our turn, or our place may be
- * gone, and no message would wake us. */
+/* The delay after a refusal or a lost reply. Our turn or our place may be gone, and then no message
+ * wakes the waiter. */
 static belay__delay_t error_delay(const belay__lease_t *lease) {
   belay__delay_t delay = belay__delay_poll(lease->config->retry_min, lease->config->retry_max,
                                            lease->failures, BELAY__BACKOFF_MAX_MS);
@@ -119,14 +114,14 @@ uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now)
   if (delay.max - delay.min < spread)
     delay.max = delay.min + spread;
   uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), delay);
-  uint64_t news = belay__quarantine_ends(lease); /* the quarantine may be over by then */
+  uint64_t news = belay__quarantine_ends(lease); /* time at which another result is possible */
   if (status == BELAY_EHELD && lease->acquire->holder_ms >= 0) {
     uint64_t free_at = now + ((uint64_t)lease->acquire->holder_ms + 1) * BELAY__MS;
-    news = news < free_at ? news : free_at;
+    news = belay__earlier(news, free_at);
   }
   if (news < when) {
     news += belay__spread(belay__lease_belay(lease), BELAY__SPREAD_MS * BELAY__MS);
-    when = smaller(when, news);
+    when = belay__earlier(when, news);
   }
-  return smaller(when, lease->acquire->wait_until);
+  return belay__earlier(when, lease->acquire->wait_until);
 }

@@ -36,7 +36,7 @@ static belay__table_t *table_of(const belay__lease_t *lease) {
   return &belay__client_leases(lease->member[0].client)->queues;
 }
 
-/* Those who ask for the same key in the same way stand in one line. */
+/* Leases of one key with the same options that concern waiting share a queue. */
 static bool is_same_queue(const belay__entry_t *entry, const void *arg, size_t len) {
   (void)len;
   const belay__lease_t *one = lease_of_entry(entry), *other = arg;
@@ -47,7 +47,7 @@ static bool is_same_queue(const belay__entry_t *entry, const void *arg, size_t l
          a->retry_max == b->retry_max && a->backoff_max == b->backoff_max;
 }
 
-/* The first in the line of that key; NULL if there is none. Notes the key's hash. */
+/* Returns the first lease of the queue for the key, or NULL. Sets the hash of the key. */
 static belay__lease_t *find_first(belay__lease_t *lease) {
   belay__table_t *table = table_of(lease);
   uint64_t hash = belay__table_hash(belay__lease_belay(lease), table, lease->key, lease->key_len);
@@ -72,7 +72,7 @@ static bool waits_for_turn(const belay__lease_t *lease) {
   return lease->state == BELAY__LEASE_QUEUED && !lease->acquire->turn_queued;
 }
 
-/* In the place of the one that was first: for that there is room. */
+/* Replaces the first lease; the table has room for it. */
 static void make_first(belay__lease_t *lease, belay__lease_t *was) {
   belay__table_remove(table_of(was), &was->entry);
   (void)belay__table_add(belay__lease_belay(lease), table_of(lease), &lease->entry,
@@ -91,18 +91,17 @@ bool belay__queue_join(belay__lease_t *lease, bool try) {
       belay__list_init(&lease->queue_node);
     return false;
   }
-  belay__list_insert_before(&first->queue_node,
-                            &lease->queue_node); /* last in the ring, or before the first */
+  /* last in the ring, or before the first */
+  belay__list_insert_before(&first->queue_node, &lease->queue_node);
   if (try)
     make_first(lease, first);
   return !try;
 }
 
-/* True if it may be the next: it waits, its wait is not over, and no other lease is being passed to it. */
+/* True if the lease waits, its wait is not over, and it is in no hand-over. */
 static bool may_be_next(const belay__lease_t *lease) {
   return (lease->state == BELAY__LEASE_QUEUED || lease->state == BELAY__LEASE_WAITING) &&
-         lease->partner == NULL &&
-         belay__now(belay__lease_belay(lease)) < lease->acquire->wait_until;
+         lease->partner == NULL && belay__lease_now(lease) < lease->acquire->wait_until;
 }
 
 belay__lease_t *belay__queue_next(const belay__lease_t *lease) {
@@ -124,7 +123,7 @@ int belay__queue_reason(const belay__lease_t *lease) {
 void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone) {
   next->grants_in_row = gone->grants_in_row + was_granted(gone);
   next->grants_in_row_since = gone->grants_in_row_since;
-  if (gone->acquire != NULL && !was_granted(gone)) /* their client has waited for as long as that */
+  if (gone->acquire != NULL && !was_granted(gone)) /* the client has waited since then */
     next->acquire->releases = gone->acquire->releases;
 }
 
@@ -141,7 +140,7 @@ static belay__yield_t choose_yield(const belay__lease_t *next, const belay__leas
     return BELAY__YIELD_NOT;
   if (gone->config->notify && belay__wake_reached_others(gone))
     return BELAY__YIELD_BRIEFLY;
-  uint64_t since = belay__now(belay__lease_belay(gone)) - gone->grants_in_row_since;
+  uint64_t since = belay__lease_now(gone) - gone->grants_in_row_since;
   return since >= belay__poll_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
 }
 
@@ -156,7 +155,7 @@ static void share_grant(belay__lease_t *next, const belay__lease_t *granted) {
 static void queue_first_turn(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
   belay__yield_t yield = granted ? BELAY__YIELD_NOT : choose_yield(first, gone);
   if (first->grants_in_row > gone->config->max_handovers)
-    first->grants_in_row = 0; /* it was given back to the server */
+    first->grants_in_row = 0; /* the lock went back to the server */
   if (yield != BELAY__YIELD_NOT)
     first->grants_in_row_since = 0;
   if (granted && gone->config->kind->may_share != NULL &&
@@ -182,7 +181,7 @@ static void queue_next_turn(belay__lease_t *first, const belay__lease_t *gone, b
   bool freed = first->state == BELAY__LEASE_WAITING && !first->acquire->turn_queued &&
                was_granted(gone) && !granted;
   if ((!waits_for_turn(first) && !freed) || gone->member[0].client->closing)
-    return; /* or all of them end */
+    return; /* a closing client closes all of them */
   belay__queue_inherit(first, gone);
   queue_first_turn(first, gone, granted);
   if (granted && gone->config->kind->may_share != NULL)

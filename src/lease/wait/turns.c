@@ -15,13 +15,14 @@
 
 #include "lease/wait/wake.h"
 
-/* longest distance between the attempts of two clients after one release */
+/* Longest distance between the attempts of two clients after one release. */
 #define STEP_MAX_US UINT64_C(500)
-#define SPREAD_MAX_MS                                                                              \
-  UINT64_C(20)        /* the longest that a waiter which was woken lets others go first */
-#define HOLD_PART 8   /* and the part of a hold that this is at most */
+/* Longest time for which a woken waiter lets others go first, */
+#define SPREAD_MAX_MS UINT64_C(20)
+#define HOLD_PART 8   /* and at most this part of a hold: 1/8 */
 #define TURNS_KNOWN 4 /* number of rounds of all clients for which `others` stays valid */
-#define RETURN_MAX_US UINT64_C(400) /* for those that were woken to ask */
+/* Longest time in which the woken clients send their attempts. */
+#define RETURN_MAX_US UINT64_C(400)
 
 static belay__contenders_t *slot_of(const belay__lease_t *lease) {
   return &belay__client_leases(lease->member[0].client)
@@ -32,27 +33,24 @@ static bool takes_turns(const belay__lease_t *lease) {
   return lease->members == 1 && lease->config->kind->hands_over && lease->config->notify;
 }
 
-/* Whether the others have had their turns long ago, or have gone. */
+/* True if the others have had their turns long ago, or have left. */
 static bool is_stale(const belay__contenders_t *contenders, uint64_t now) {
   uint64_t turn = (contenders->others + UINT64_C(1)) * (contenders->held_for + BELAY__MS);
   return now - contenders->released_at > TURNS_KNOWN * turn;
 }
 
-/* NULL: no others are known of. */
+/* Returns NULL if no others are known. */
 static const belay__contenders_t *find_contenders(const belay__lease_t *lease) {
   const belay__contenders_t *contenders = slot_of(lease);
   if (!takes_turns(lease) || contenders->others == 0 || contenders->hash != lease->entry.hash)
     return NULL;
-  return is_stale(contenders, belay__now(belay__lease_belay(lease))) ? NULL : contenders;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b) {
-  return a < b ? a : b;
+  return is_stale(contenders, belay__lease_now(lease)) ? NULL : contenders;
 }
 
 static uint64_t spread_of(const belay__contenders_t *contenders) {
   uint64_t steps = contenders->others * STEP_MAX_US * 1000;
-  return smaller(smaller(steps, SPREAD_MAX_MS * BELAY__MS), contenders->held_for / HOLD_PART);
+  return belay__earlier(belay__earlier(steps, SPREAD_MAX_MS * BELAY__MS),
+                        contenders->held_for / HOLD_PART);
 }
 
 void belay__turns_note(belay__lease_t *lease) {
@@ -61,8 +59,8 @@ void belay__turns_note(belay__lease_t *lease) {
     return;
   uint32_t others = lease->notified - (lease->notified > 0 && belay__wake_is_subscribed(lease));
   if (others == 0 && contenders->hash != lease->entry.hash)
-    return; /* another key's stays */
-  uint64_t now = belay__now(belay__lease_belay(lease));
+    return; /* keeps the entry of another key */
+  uint64_t now = belay__lease_now(lease);
   *contenders = (belay__contenders_t){.hash = lease->entry.hash,
                                       .released_at = now,
                                       .held_for = now - lease->held_since,
@@ -85,5 +83,5 @@ uint64_t belay__turns_return_at(const belay__lease_t *lease) {
   if (contenders == NULL)
     return 0;
   return contenders->released_at + spread_of(contenders) +
-         smaller(RETURN_MAX_US * 1000, contenders->held_for / HOLD_PART);
+         belay__earlier(RETURN_MAX_US * 1000, contenders->held_for / HOLD_PART);
 }

@@ -6,7 +6,7 @@
  * without subscriptions.
  *
  *    message for all, or for our ticket --+
- *    subscription confirmed, also again --+--> as many as make a quorum (many keys: one) --> BELAY__EV_WAKE
+ *    subscription confirmed, also again --+--from a quorum (many keys: one)--> BELAY__EV_WAKE
  *
  * A holder with notice_break has the same subscriptions. During a hold only a break publishes
  * there, or a release by another holder: each message and each confirmed subscription makes the
@@ -20,15 +20,12 @@
 #include "lease/quorum/command.h"
 
 #define CHANNEL_PART "::wake"
-/* An escaped namespace and name, and the fixed parts. */
-#define CHANNEL_MAX                                                                                \
-  (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 3 * BELAY__NAME_MAX + 64)
 
 typedef struct listener {
   belay__subscription_t subscription;
   belay__lease_t *lease;
-  bool received; /* a waiter's: since the last attempt */
-  bool was_up;   /* the subscription was confirmed before */
+  bool received; /* a waiter's: true if a message came since the last attempt */
+  bool was_up;   /* true if the subscription was confirmed before */
 } listener_t;
 
 struct belay__wake {
@@ -36,7 +33,7 @@ struct belay__wake {
   listener_t listeners[];
 };
 
-/* ---- what is heard ------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 static unsigned needed(const belay__lease_t *lease, bool up) {
   if (lease->config->kind->many)
@@ -62,24 +59,24 @@ bool belay__wake_is_up(const belay__lease_t *lease) {
   return lease->acquire->wake != NULL && count_up(lease->acquire->wake) >= needed(lease, true);
 }
 
-/* '' is for everybody. */
+/* An empty message is for all waiters. */
 static bool is_for(const belay__lease_t *lease, const char *data, size_t len) {
   char ticket[BELAY__TICKET_TEXT_MAX];
   size_t n = belay__ticket_text(lease->ticket, ticket);
   return len == 0 || (len == n && memcmp(data, ticket, n) == 0);
 }
 
-static void on_waiter_message(belay__subscription_t *belay_ear, belay__channel_event_t what,
+static void on_waiter_message(belay__subscription_t *base, belay__channel_event_t what,
                               const char *data, size_t len, int status) {
   (void)status;
-  listener_t *subscription = BELAY__CONTAINER(belay_ear, listener_t, subscription);
-  belay__lease_t *lease = subscription->lease;
+  listener_t *listener = BELAY__CONTAINER(base, listener_t, subscription);
+  belay__lease_t *lease = listener->lease;
   if (what == BELAY__CHANNEL_GAP || (what == BELAY__CHANNEL_MESSAGE && !is_for(lease, data, len)))
     return;
   belay__woken_t by = len > 0 ? BELAY__WOKEN_ALONE : BELAY__WOKEN_ALL;
-  if (what == BELAY__CHANNEL_UP && subscription->was_up)
+  if (what == BELAY__CHANNEL_UP && listener->was_up)
     by = BELAY__WOKEN_AGAIN;
-  subscription->received = subscription->was_up = true;
+  listener->received = listener->was_up = true;
   if (what == BELAY__CHANNEL_MESSAGE ? count_received(lease->acquire->wake) < needed(lease, false)
                                      : !belay__wake_is_up(lease))
     return;
@@ -88,29 +85,28 @@ static void on_waiter_message(belay__subscription_t *belay_ear, belay__channel_e
   lease->report(lease, BELAY__EV_WAKE, by);
 }
 
-/* A holder's. */
-static void on_holder_message(belay__subscription_t *belay_ear, belay__channel_event_t what,
+static void on_holder_message(belay__subscription_t *base, belay__channel_event_t what,
                               const char *data, size_t len, int status) {
-  belay__lease_t *lease = BELAY__CONTAINER(belay_ear, listener_t, subscription)->lease;
+  belay__lease_t *lease = BELAY__CONTAINER(base, listener_t, subscription)->lease;
   (void)data, (void)len, (void)status;
   if (what != BELAY__CHANNEL_GAP)
     lease->report(lease, BELAY__EV_CHECK, BELAY__CHECK_MESSAGE);
 }
 
-/* ---- subscriptions ---------------------------------------------------------------------------------------------- */
+/* ---- subscriptions ---- */
 
 static size_t size_of(unsigned count) {
   return sizeof(belay__wake_t) + count * sizeof(listener_t);
 }
 
-static size_t channel_of(char out[CHANNEL_MAX], const char *key, size_t len) {
+static size_t channel_of(char out[BELAY__KEY_MAX], const char *key, size_t len) {
   memcpy(out, key, len);
   memcpy(out + len, CHANNEL_PART, sizeof CHANNEL_PART - 1);
   return len + sizeof CHANNEL_PART - 1;
 }
 
 /* The i-th channel: its client and name. */
-static belay_client_t *channel(const belay__lease_t *lease, unsigned i, char out[CHANNEL_MAX],
+static belay_client_t *channel(const belay__lease_t *lease, unsigned i, char out[BELAY__KEY_MAX],
                                size_t *len) {
   size_t at = 0, n = lease->key_len;
   const char *key = lease->key;
@@ -130,10 +126,10 @@ static unsigned count_channels(const belay__lease_t *lease) {
   return n;
 }
 
-static bool are_known(const belay__lease_t *lease, unsigned count) {
-  char name[CHANNEL_MAX];
+static bool are_known(const belay__lease_t *lease) {
+  char name[BELAY__KEY_MAX];
   size_t len;
-  for (unsigned i = 0; i < count; i++) {
+  for (unsigned i = 0; i < count_channels(lease); i++) {
     belay_client_t *client = channel(lease, i, name, &len);
     if (!belay__channel_is_up(client, name, len))
       return false;
@@ -141,21 +137,20 @@ static bool are_known(const belay__lease_t *lease, unsigned count) {
   return true;
 }
 
-typedef void (*message_cb_t)(belay__subscription_t *listener, belay__channel_event_t what,
-                             const char *data, size_t len, int status);
-
 /* Without a subscription the lease polls. */
-static void open_listeners(belay__lease_t *lease, belay__wake_t **out, unsigned count,
-                           message_cb_t on_message) {
+static void open_listeners(belay__lease_t *lease, belay__wake_t **out, bool holds) {
+  unsigned count = count_channels(lease);
   belay__wake_t *wake = belay__alloc(belay__lease_belay(lease), size_of(count));
   if (wake == NULL)
     return;
   *out = wake;
   wake->count = count;
   for (unsigned i = 0; i < count; i++) {
-    char name[CHANNEL_MAX];
+    char name[BELAY__KEY_MAX];
     size_t len;
-    wake->listeners[i] = (listener_t){.subscription = {.on_event = on_message}, .lease = lease};
+    wake->listeners[i] =
+        (listener_t){.subscription = {.on_event = holds ? on_holder_message : on_waiter_message},
+                     .lease = lease};
     belay_client_t *client = channel(lease, i, name, &len);
     (void)belay__listen(client, name, len, &wake->listeners[i].subscription);
     wake->listeners[i].was_up = belay__subscription_is_up(&wake->listeners[i].subscription);
@@ -171,9 +166,8 @@ static void close_listeners(belay__lease_t *lease, belay__wake_t **listeners) {
 }
 
 void belay__wake_subscribe(belay__lease_t *lease, bool known) {
-  unsigned count = count_channels(lease);
-  if (lease->acquire->wake == NULL && lease->config->notify && (!known || are_known(lease, count)))
-    open_listeners(lease, &lease->acquire->wake, count, on_waiter_message);
+  if (lease->acquire->wake == NULL && lease->config->notify && (!known || are_known(lease)))
+    open_listeners(lease, &lease->acquire->wake, false);
 }
 
 void belay__wake_unsubscribe(belay__lease_t *lease) {
@@ -191,7 +185,7 @@ static bool is_closing(const belay__lease_t *lease) {
 void belay__wake_watch(belay__lease_t *lease) {
   if (lease->watch == NULL && lease->config->notice_break && lease->config->renew &&
       !is_closing(lease))
-    open_listeners(lease, &lease->watch, count_channels(lease), on_holder_message);
+    open_listeners(lease, &lease->watch, true);
 }
 
 void belay__wake_unwatch(belay__lease_t *lease) {
@@ -200,12 +194,12 @@ void belay__wake_unwatch(belay__lease_t *lease) {
 }
 
 void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call) {
-  char name[CHANNEL_MAX];
+  char name[BELAY__KEY_MAX];
   belay__publish_build(call, name, channel_of(name, lease->key, lease->key_len), "", 0);
 }
 
 bool belay__wake_is_subscribed(const belay__lease_t *lease) {
-  char name[CHANNEL_MAX];
+  char name[BELAY__KEY_MAX];
   size_t len = channel_of(name, lease->key, lease->key_len);
   return belay__channel_is_up(lease->member[0].client, name, len);
 }

@@ -1,13 +1,13 @@
-/* Messages that wake a waiter, or make a holder ask. */
+/* Messages that wake a waiter, or make a holder check its lease. */
 #ifndef BELAY_LEASE_WAIT_WAKE_H
 #define BELAY_LEASE_WAIT_WAKE_H
 
 #include "lease/machine/lease.h"
 
-/* Subscribes, unless the lease has. known: only if the client is subscribed already. */
+/* Subscribes a waiter, unless it is subscribed. known: only if the client is subscribed already. */
 void belay__wake_subscribe(belay__lease_t *lease, bool known);
 
-/* True if no release can be missed. */
+/* True if the waiter misses no release. */
 bool belay__wake_is_up(const belay__lease_t *lease);
 
 void belay__wake_unsubscribe(belay__lease_t *lease);

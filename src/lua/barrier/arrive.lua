@@ -1,19 +1,20 @@
--- Comes to a barrier, or stays there; opens it when all parties have come.
--- KEYS[1]: the barrier, a hash: count, and generation: how often it has opened. KEYS[2]: who waits, a sorted set:
---   a party, and until when its place is kept. KEYS[3]: who is through, a sorted set: a party, and the generation
---   that it was one of; or minus the time at which it withdrew. KEYS[4]: a sorted set: a generation, and when it
---   opened. Times are TIME in milliseconds.
--- ARGV[1]: how many parties. ARGV[2]: so long after its last use the barrier is forgotten. ARGV[3]: this party.
--- ARGV[4]: its place is kept for so long. ARGV[5]: who is through is remembered for so long, at least. ARGV[6]: how to
---   publish that it has opened; '': do not. ARGV[7]: a party of which nothing is under way any more, and which need not be
---   remembered; '': none.
--- Reply: n > 0: open, for the n-th time, and this party is one of those; 0 it waits; -1 it has withdrawn; -2 the
---   barrier has another count.
--- Run twice: the second run keeps the place for longer, or finds the party among those who are through: it never
---   comes a second time.
+-- Registers a party at a barrier, or keeps its place. Opens the barrier when all parties are there.
+-- KEYS[1]: the barrier, a hash: count; generation: the number of openings. KEYS[2]: waiting
+--   parties, a zset: party, expiry of its place. KEYS[3]: finished parties, a zset: party, and the
+--   generation in which it passed, or minus the time at which it withdrew. KEYS[4]: a zset:
+--   generation, time of its opening. Times are TIME in ms.
+-- ARGV[1]: the count. ARGV[2]: the ttl after the last use, in ms. ARGV[3]: our party. ARGV[4]: time
+--   for which the place is kept, in ms. ARGV[5]: shortest time for which finished parties are
+--   remembered, in ms. ARGV[6]: the publish command for the opening, or ''. ARGV[7]: a party
+--   without calls in flight, which need not be remembered; '': none.
+-- Reply: n > 0: passed, in generation n; 0: waiting; -1: withdrawn; -2: the barrier has another
+--   count.
+-- Run twice: the second run keeps the place for longer, or finds the party among the finished ones:
+--   a party never arrives a second time.
 --
--- Which generations are old is known to a second, so that KEYS[4] stays small however often it opens. What might be refused
--- is done before anything that must not be done alone: so it opens as a whole, and every key has a ttl.
+-- The times of generations are stored to a second, so that KEYS[4] stays small however often the
+-- barrier opens. Commands that may be refused come before those that must not be done alone: the
+-- barrier opens as a whole, and every key has a ttl.
 --@include stored
 local function text(n)
   return string.format('%.0f', n)
@@ -50,7 +51,7 @@ local function renew(i)
   redis.call('PEXPIRE', KEYS[i], text(math.max(redis.call('PTTL', KEYS[i]), keep)))
 end
 
--- Without openings that are remembered, no generation is.
+-- Forgets old finished parties. Without a stored opening it forgets all generations.
 local function forget()
   redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', old)
   if redis.call('ZCARD', KEYS[4]) == 0 then

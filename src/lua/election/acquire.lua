@@ -1,10 +1,11 @@
--- Elects a candidate if nobody leads: in a term whose number is larger than all before it.
--- KEYS[1]: the lease, the leader's token. KEYS[2]: the term, a hash: number, token, and value: what the leader calls
---   itself. ARGV[1]: our token. ARGV[2]: the ttl in milliseconds. ARGV[3]: for how long the term is remembered, in
---   milliseconds. ARGV[4]: how to publish that another leads; '': do not. ARGV[5]: what we call ourselves.
--- Reply: a string: elected, or elected already (the ttl is left alone), and this is the term; n > 0 another leads for n
---   more milliseconds; -2 another does, without a ttl.
--- Run twice: the second run finds the token, and replies with the same term.
+-- Elects a candidate if there is no leader, in a term with a larger number than all earlier terms.
+-- KEYS[1]: the lease, with the leader's token. KEYS[2]: the term, a hash: number, token, and value:
+--   the name of the leader. ARGV[1]: our token. ARGV[2]: the ttl in ms. ARGV[3]: the ttl of the
+--   term in ms. ARGV[4]: the publish command for the change of the leader, or ''. ARGV[5]: our
+--   value.
+-- Reply: a string: the term; elected now, or before (the ttl stays as it is); n > 0: another
+--   leader, for n more ms; -2: another leader, without a ttl.
+-- Run twice: the second run finds the token and replies the same term.
 --@include stored
 --@include next_number
 local holder = redis.call('GET', KEYS[1])
@@ -24,7 +25,7 @@ local text = next_number(stored[1], time)
 if not text then
   return used_up()
 end
--- What might be refused comes before what must not be done alone: none of these has an effect if its key is not there.
+-- Commands that may be refused come first: they have no effect on a missing key.
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX')
 end

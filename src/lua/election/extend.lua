@@ -1,12 +1,13 @@
--- Makes a leader's lease live for at least a ttl from now, and its term be remembered; never shortens the lease.
--- KEYS[1]: the lease, the leader's token. KEYS[2]: the term. ARGV[1]: our token. ARGV[2]: the ttl in milliseconds.
--- ARGV[3]: '0': a lease that is gone is not taken again. ARGV[4]: for how long the term is remembered, in milliseconds.
--- Reply: 1 it is ours and lives that long; 0 it is not ours.
--- Run twice: the same again, counted from the second run.
+-- Extends a leader's lease to at least a ttl from now, and the memory of its term; never shortens
+-- the lease.
+-- KEYS[1]: the lease, with the leader's token. KEYS[2]: the term. ARGV[1]: our token. ARGV[2]: the
+--   ttl in ms. ARGV[3]: '0': a missing lease is not set again. ARGV[4]: the ttl of the term in ms.
+-- Reply: 1: extended; 0: not ours.
+-- Run twice: the same, counted from the second run.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
-redis.call('HMGET', KEYS[2], 'number') -- the term; of another type this is an error
+redis.call('HMGET', KEYS[2], 'number') -- an error if the key has another type
 local left = redis.call('PTTL', KEYS[1])
 if left < tonumber(ARGV[2]) then
   left = ARGV[2]

@@ -1,8 +1,8 @@
--- Tells who leads.
--- KEYS[1]: the lease, the leader's token. KEYS[2]: the term, a hash: number, token, value.
--- Reply: an array: the leader's token, its term, what it calls itself, and for how many milliseconds its lease still
---   runs (-1: for ever); an empty one: nobody leads.
--- Run twice: the same again.
+-- Reads the leader.
+-- KEYS[1]: the lease, with the leader's token. KEYS[2]: the term, a hash: number, token, value.
+-- Reply: the leader's token, its term, its value, and the rest of its lease in ms (-1: no ttl); an
+--   empty array: no leader.
+-- Run twice: the same. Nothing is written.
 --@include stored
 local holder = redis.call('GET', KEYS[1])
 local term = redis.call('HMGET', KEYS[2], 'number', 'token', 'value')

@@ -1,16 +1,16 @@
--- Runs one command if the request may go on, and remembers whose request it was: both or neither.
--- KEYS[1]: the memory, a hash of number and token. KEYS from 2 on: what the command uses.
--- ARGV[1]: the fencing number. ARGV[2]: the token. ARGV from 3 on: the command.
--- Reply: the command's; or an error that begins with FENCED, and nothing was run.
+-- Runs one command if the request may proceed, and stores its number and token: both or neither.
+-- KEYS[1]: the fence, a hash: number, token. KEYS from 2 on: the keys of the command. ARGV[1]: the
+--   fencing number. ARGV[2]: the token. ARGV from 3 on: the command.
+-- Reply: the reply of the command; or an error that begins with FENCED, and nothing was run.
 -- Run twice: the second run runs the command again.
 --
--- A number is compared as a double, which is exact up to 2^53. Its text must be what that double is
--- written like: so 2^53 + 1, which is rounded, is none, and nothing else than plain digits is.
+-- A number is compared as a double, which is exact up to 2^53. Its text must be the text of that
+-- double. So 2^53 + 1, which is rounded, is refused, as is everything but plain digits.
 --
--- Remembering comes first: where it is refused (the user's rights, a full memory) the command must not
--- have run. A command that fails has done nothing, and then what was remembered before is put back.
--- The command is unpacked for a function's call, because too many words (some 8,000) are an error there:
--- at that time nothing is written yet.
+-- The number is stored first: if that is refused (rights of the user, full memory), the command
+-- must not run. A command that fails has done nothing; then the old number is restored. The command
+-- is unpacked for a function call, because too many words (about 8,000) are an error there: at that
+-- time nothing is written yet.
 local function to_number(text)
   local n = tonumber(text)
   if n and n > 0 and n <= 9007199254740992 and string.format('%.0f', n) == text then

@@ -1,7 +1,7 @@
--- Proposes a fencing number: larger than the one that is stored, and no smaller than the clock.
+-- Proposes a fencing number: larger than the stored one, and not below the clock.
 -- KEYS[1]: the counter, a hash: number, token.
 -- Reply: the number, as a string.
--- Run twice: a number that is as good.
+-- Run twice: another number with the same properties. Nothing is written.
 --@include stored
 --@include next_number
 local stored = redis.call('HGET', KEYS[1], 'number')

@@ -1,14 +1,15 @@
--- Counts a latch down by one, once for each operation; makes it if it is not there.
--- KEYS[1]: the latch, a hash: count; made: when it was made (TIME in microseconds), which tells it from the one before;
---   and a field for each operation that was counted: ':' and its id.
--- ARGV[1]: its count. ARGV[2]: its ttl in milliseconds, from when it is made. ARGV[3]: the operation.
--- ARGV[4]: how to publish that it is open; '': do not. ARGV[5]: for so long after it has counted it is remembered at
---   least, in milliseconds: as long as this may be sent again.
--- Reply: n >= 0: so many are left to count; -1 it has another count.
--- Run twice: the second run counts nothing, and replies what is left then.
+-- Counts a latch down by one, once for each operation. Makes a missing latch.
+-- KEYS[1]: the latch, a hash: count; made: the time (TIME in microseconds) at which it was made,
+--   which distinguishes it from earlier latches; and a field for each counted operation: ':' and
+--   its id.
+-- ARGV[1]: the count. ARGV[2]: the ttl in ms, from the time when it is made. ARGV[3]: the
+--   operation. ARGV[4]: the publish command for the opening, or ''. ARGV[5]: the shortest time for
+--   which a counted operation is remembered, in ms: as long as the call may be sent again.
+-- Reply: n >= 0: the number left to count; -1: the latch has another count.
+-- Run twice: the second run counts nothing, and replies the number that is left then.
 --
--- What is counted and what was counted are one key: neither can be forgotten without the other. Operations
--- beyond the last one that counts need not be remembered: they can never count.
+-- The count and the operations are one key: neither can be lost without the other. Operations after
+-- the opening are not stored: they can never count.
 --@include stored
 local latch = redis.call('HMGET', KEYS[1], 'count', 'made')
 if latch[1] and latch[1] ~= ARGV[1] then
@@ -27,7 +28,7 @@ if not latch[2] then
   local now = string.format('%.0f', time[1] * 1000000 + time[2])
   redis.call('HSET', KEYS[1], 'count', ARGV[1], 'made', now, ':' .. ARGV[3], '')
   local expires = redis.pcall('PEXPIRE', KEYS[1], ttl)
-  if type(expires) == 'table' then -- refused: without a ttl it must not stay
+  if type(expires) == 'table' then -- refused: no key without a ttl may stay
     redis.call('DEL', KEYS[1])
     return expires
   end
@@ -42,7 +43,7 @@ else
   end
   local rest = redis.call('PTTL', KEYS[1])
   local short = rest < tonumber(ARGV[5])
-  if short then -- first: where it is refused, nothing was counted
+  if short then -- first: if it is refused, nothing was counted
     redis.call('PEXPIRE', KEYS[1], rest < 0 and ttl or ARGV[5])
   end
   redis.call('HSET', KEYS[1], ':' .. ARGV[3], '')

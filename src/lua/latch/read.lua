@@ -1,10 +1,10 @@
--- Tells what is left to count down of a latch; makes it if it is not there, so that all agree on its count.
--- KEYS[1]: the latch, a hash: count, made, and a field for each operation that was counted (see latch_count).
--- ARGV[1]: its count. ARGV[2]: its ttl in milliseconds, from when it is made. ARGV[3]: which latch is waited for: when it
---   was made, as a reply said; '': whichever is there.
--- Reply: {n, made}: so many are left of the latch that was made then; -1 it has another count; -2 the latch that is
+-- Reads the number left to count of a latch. Makes a missing latch, so that all users agree on its
+-- count.
+-- KEYS[1]: the latch (see latch/count). ARGV[1]: the count. ARGV[2]: the ttl in ms, from the time
+--   when it is made. ARGV[3]: `made` of the latch that is waited for; '': any latch.
+-- Reply: {n, made}: n is left to count; -1: the latch has another count; -2: the latch that is
 --   waited for is forgotten, and none is made.
--- Run twice: the same again.
+-- Run twice: the same.
 --@include stored
 local latch = redis.call('HMGET', KEYS[1], 'count', 'made')
 if ARGV[3] ~= '' and latch[2] ~= ARGV[3] then
@@ -24,7 +24,7 @@ if not latch[2] then
   local now = string.format('%.0f', time[1] * 1000000 + time[2])
   redis.call('HSET', KEYS[1], 'count', ARGV[1], 'made', now)
   local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
-  if type(expires) == 'table' then -- refused: without a ttl it must not stay
+  if type(expires) == 'table' then -- refused: no key without a ttl may stay
     redis.call('DEL', KEYS[1])
     return expires
   end

@@ -1,7 +1,7 @@
--- Takes a lock if it is free, and says how long its holder may still hold it if it is not.
--- KEYS[1]: the lock. ARGV[1]: our token. ARGV[2]: the ttl in milliseconds.
--- Reply: 0 taken now; -1 ours already (its ttl is left alone); n > 0 another's for n more milliseconds;
---        -2 another's, without a ttl.
+-- Acquires a lock if it is free.
+-- KEYS[1]: the lock. ARGV[1]: our token. ARGV[2]: the ttl in ms.
+-- Reply: 0: acquired now; -1: acquired before (the ttl stays as it is); n > 0: another holder, for
+--   n more ms; -2: another holder, without a ttl.
 -- Run twice: the second run finds the token and replies -1.
 local holder = redis.call('GET', KEYS[1])
 if not holder then

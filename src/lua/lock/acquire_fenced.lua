@@ -1,9 +1,9 @@
--- Takes a lock if it is free, and gives it a fencing number that is larger than all before it.
--- KEYS[1]: the lock. KEYS[2]: the counter, a hash: number, token. ARGV[1]: our token. ARGV[2]: the ttl in
---   milliseconds. ARGV[3]: for how long the counter is remembered, in milliseconds.
--- Reply: a string: taken, or ours already (its ttl is left alone), and this is its number; n > 0 another's
---   for n more milliseconds; -2 another's, without a ttl.
--- Run twice: the second run finds the token, and replies with the same number.
+-- Acquires a lock if it is free, with a fencing number that is larger than all earlier numbers.
+-- KEYS[1]: the lock. KEYS[2]: the counter, a hash: number, token. ARGV[1]: our token. ARGV[2]: the
+--   ttl in ms. ARGV[3]: the ttl of the counter in ms.
+-- Reply: a string: the fencing number; acquired now, or before (the ttl stays as it is); n > 0:
+--   another holder, for n more ms; -2: another holder, without a ttl.
+-- Run twice: the second run finds the token and replies the same number.
 --@include stored
 --@include next_number
 local holder = redis.call('GET', KEYS[1])
@@ -23,7 +23,7 @@ local text = next_number(stored[1], time)
 if not text then
   return used_up()
 end
--- What might be refused comes before what must not be done alone: neither has an effect if its key is not there.
+-- Commands that may be refused come first: they have no effect on a missing key.
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX')
 end

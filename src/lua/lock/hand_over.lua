@@ -1,7 +1,8 @@
--- Passes a lock from one token to another, with a new ttl. It never makes a lock that is not there.
--- KEYS[1]: the lock. ARGV[1]: the token that has it. ARGV[2]: the one that gets it. ARGV[3]: its ttl in milliseconds.
--- Reply: 0 passed now; -1 passed already (its ttl is left alone); n > 0 nobody's, or a third one's for n more
---   milliseconds; -2 a third one's, without a ttl.
+-- Moves a lock from one token to another, with a new ttl. It never creates the key.
+-- KEYS[1]: the lock. ARGV[1]: the token of the holder. ARGV[2]: the new token. ARGV[3]: the ttl in
+--   ms.
+-- Reply: 0: moved now; -1: moved before (the ttl stays as it is); n > 0: the lock is free, or
+--   another token has it for n more ms; -2: another token, without a ttl.
 -- Run twice: the second run finds the new token and replies -1.
 local holder = redis.call('GET', KEYS[1])
 if not holder then

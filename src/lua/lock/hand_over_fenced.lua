@@ -1,10 +1,10 @@
--- Passes a lock from one token to another, with a new ttl, and counts that as a grant. It never makes a lock that is not
--- there.
--- KEYS[1]: the lock. KEYS[2]: the counter, a hash: number, token. ARGV[1]: the token that has it. ARGV[2]: the one that
---   gets it. ARGV[3]: its ttl in milliseconds. ARGV[4]: for how long the counter is remembered, in milliseconds.
--- Reply: a string: passed, or passed already (its ttl is left alone), and this is its number; n > 0 nobody's, or a third
---   one's for n more milliseconds; -2 a third one's, without a ttl.
--- Run twice: the second run finds the new token, and replies with the same number.
+-- Moves a lock from one token to another, with a new ttl, and counts that as a grant. It never
+-- creates the key.
+-- KEYS[1]: the lock. KEYS[2]: the counter, a hash: number, token. ARGV[1]: the token of the holder.
+--   ARGV[2]: the new token. ARGV[3]: the ttl in ms. ARGV[4]: the ttl of the counter in ms.
+-- Reply: a string: the fencing number; moved now, or before (the ttl stays as it is); n > 0: the
+--   lock is free, or another token has it for n more ms; -2: another token, without a ttl.
+-- Run twice: the second run finds the new token and replies the same number.
 --@include stored
 --@include next_number
 local holder = redis.call('GET', KEYS[1])
@@ -27,7 +27,7 @@ local text = next_number(stored[1], time)
 if not text then
   return used_up()
 end
--- What might be refused comes first: passed and not counted it is not ours, and is undone.
+-- Commands that may be refused come first. A lock that was moved without a count is undone.
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 if holder == ARGV[1] then
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])

@@ -1,15 +1,16 @@
--- Takes all locks if all are free, and says how long they may still be held if they are not.
--- KEYS: the locks. ARGV[1]: our token. ARGV[2]: the ttl in milliseconds.
--- Reply: 0 taken now, all of them; -1 ours already (their ttl is left alone); n > 0 others' for n more
---   milliseconds, the longest of them; -2 another's, without a ttl.
--- A key of another type is an error that names it: 'WRONGTYPE ', the key, and what the server says.
--- Run twice: the second run finds the token and replies -1. One that has gone meanwhile is taken again.
+-- Acquires all locks if all are free, else none.
+-- KEYS: the locks. ARGV[1]: our token. ARGV[2]: the ttl in ms.
+-- Reply: 0: all acquired now; -1: acquired before (the ttls stay as they are); n > 0: other
+--   holders, the longest for n more ms; -2: another holder, without a ttl. A key of another type is
+--   an error that names it: 'WRONGTYPE ', the key, and the text of the server.
+-- Run twice: the second run finds the token and replies -1. A lock that is gone meanwhile is set
+--   again.
 local missing, busy, left = {}, false, 0
 for i = 1, #KEYS do
   local holder = redis.pcall('GET', KEYS[i])
-  if type(holder) == 'table' then -- an error; of which key it is, it does not say itself
-    local words = string.match(holder.err, '^WRONGTYPE (.*)$')
-    return words and redis.error_reply('WRONGTYPE ' .. KEYS[i] .. ': ' .. words) or holder
+  if type(holder) == 'table' then -- an error, which does not name the key
+    local text = string.match(holder.err, '^WRONGTYPE (.*)$')
+    return text and redis.error_reply('WRONGTYPE ' .. KEYS[i] .. ': ' .. text) or holder
   end
   if not holder then
     missing[#missing + 1] = i

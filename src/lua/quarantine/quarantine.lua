@@ -1,12 +1,12 @@
--- Tells whether a server may vote: not while leases may run that it has forgotten. It may have if it is not
--- the server that wrote here first.
--- KEYS[1]: the namespace's marker, a hash: server, max_ttl, and since when (TIME in ms) the server is
---   known to be another than the one before; 0 for the first. It has no ttl.
--- ARGV[1]: who the server is: its run id and the id of its data. ARGV[2]: the longest ttl in the namespace,
---   in milliseconds. ARGV[3]: for how long a server that is another one does not vote, in milliseconds.
--- Reply: n, the longest ttl, and who it was asked about. n > 0: it votes in n milliseconds; else it has voted for -n milliseconds.
---   Or a string: the namespace has this other longest ttl.
--- Run twice: the same again.
+-- Decides if a server votes. A server that may have forgotten leases does not vote until they have
+-- expired. A server is suspect if it is not the one that wrote the marker first.
+-- KEYS[1]: the namespace's marker, a hash: server; max_ttl; since: the time (TIME in ms) at which
+--   another server was noticed, 0 for the first server. It has no ttl.
+-- ARGV[1]: the server: its run id and the id of its data. ARGV[2]: the longest ttl in the
+--   namespace, in ms. ARGV[3]: time for which another server does not vote, in ms.
+-- Reply: {n, the longest ttl, ARGV[1]}. n > 0: it votes in n ms; else it has voted for -n ms. Or a
+--   string: the namespace has this other longest ttl.
+-- Run twice: the same.
 --@include stored
 local always = -9007199254740992
 local function votes_in(ms)

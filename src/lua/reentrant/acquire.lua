@@ -1,14 +1,17 @@
--- Takes a lock for an owner, or holds it once more if the owner has it already.
--- KEYS[1]: the lock: its owner. KEYS[2]: the owner's holds, a hash: owner; number, if it is counted; and for each
---   hold its token: when it expires (TIME in ms), a space, and how many holds there were with it.
--- KEYS[3], if the grants are counted: the counter, a hash: number, token. ARGV[1]: our token. ARGV[2]: the ttl in
---   milliseconds. ARGV[3]: the owner. ARGV[4]: for how long the counter is remembered, in milliseconds.
--- Reply: {holds, number}: how many holds there are now, and the fencing number that all of them have ('' without
---   one); or an integer, as lock_acquire: n > 0 another's for n more milliseconds; -2 another's, without a ttl.
--- Run twice: the second run finds the hold, and replies the same; its ttl is left alone. If it has expired meanwhile it
---   is taken again.
+-- Acquires a lock for an owner, or adds a hold if the owner has the lock already.
+-- KEYS[1]: the lock, with the owner. KEYS[2]: the holds of the owner, a hash: owner; number, if the
+--   grants are counted; and for each hold its token: the expiry (TIME in ms), a space, and the
+--   number of holds at its grant. KEYS[3], if the grants are counted: the counter, a hash: number,
+--   token. ARGV[1]: our token. ARGV[2]: the ttl in ms. ARGV[3]: the owner. ARGV[4]: the ttl of the
+--   counter.
+-- Reply: {holds, number}: the number of holds, and their common fencing number ('' without one); or
+--   an integer, as of lock/acquire: n > 0: another owner, for n more ms; -2: another, without a
+--   ttl.
+-- Run twice: the second run finds the hold and replies the same; the ttl stays as it is. If the
+--   hold has expired meanwhile, it is acquired again.
 --
--- What stands in KEYS[2] is believed only while its owner has the lock. The lock lives as long as the longest hold.
+-- The fields of KEYS[2] count only while their owner has the lock. The lock lives as long as the
+-- longest hold.
 --@include stored
 --@include next_number
 local holder = redis.call('GET', KEYS[1])
@@ -63,7 +66,7 @@ if KEYS[3] and not number then
   end
   counted = true
 end
--- What might be refused comes before what must not be done alone: none of these has an effect if its key is not there.
+-- Commands that may be refused come first: they have no effect on a missing key.
 if not ours and not holder then
   redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[2], 'XX')
 end

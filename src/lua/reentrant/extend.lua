@@ -1,8 +1,8 @@
--- Makes a hold of ours live for at least a ttl from now, and the lock with it; never shortens either.
--- KEYS[1]: the lock: its owner. KEYS[2]: the owner's holds, a hash (see reentrant_acquire). ARGV[1]: our token.
--- ARGV[2]: the ttl in milliseconds. ARGV[3]: 0: what is gone is not taken again.
--- Reply: 1 it is ours and lives that long; 0 it is not ours.
--- Run twice: the same again, counted from the second run.
+-- Extends a hold that is ours, and its lock, to at least a ttl from now; never shortens them.
+-- KEYS[1]: the lock, with the owner. KEYS[2]: the holds (see reentrant/acquire). ARGV[1]: our
+--   token. ARGV[2]: the ttl in ms. ARGV[3]: '0': a missing hold is not set again.
+-- Reply: 1: extended; 0: not ours.
+-- Run twice: the same, counted from the second run.
 --@include stored
 local holder = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
@@ -37,7 +37,7 @@ if not holder or owner ~= holder or not ours then
 end
 local expiry = math.max(ours, now + tonumber(ARGV[2]))
 last = string.format('%.0f', math.max(last, expiry))
--- These first: what was begun with them goes on when the server's memory is full.
+-- These come first: a script that has written continues when the server's memory is full.
 redis.call('PEXPIREAT', KEYS[1], last)
 redis.call('PEXPIREAT', KEYS[2], last)
 redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f ', expiry) .. count)

@@ -1,7 +1,8 @@
--- Gives back a hold of ours; the lock is free when its owner has none left.
--- KEYS[1]: the lock: its owner. KEYS[2]: the owner's holds, a hash (see reentrant_acquire). ARGV[1]: our token.
--- ARGV[2]: how to tell who waits that it is free: 'PUBLISH', 'SPUBLISH', or '' (not at all). ARGV[3]: not used here.
--- Reply: n > 0 it was ours and is given back, and n - 1 connections were told that the lock is free; 0 it was not ours.
+-- Removes a hold that is ours. The lock is free when its owner has no hold left.
+-- KEYS[1]: the lock, with the owner. KEYS[2]: the holds (see reentrant/acquire). ARGV[1]: our
+--   token. ARGV[2]: the publish command, or ''. ARGV[3]: not used.
+-- Reply: n > 0: it was ours and is removed, and n - 1 connections got the message that the lock is
+--   free; 0: it was not ours.
 -- Run twice: the second run replies 0 and changes nothing.
 --@include stored
 local holder = redis.call('GET', KEYS[1])
@@ -33,7 +34,7 @@ end
 if not holder or owner ~= holder then
   return 0
 end
-if last > 0 then -- some hold of the owner's lives
+if last > 0 then -- the owner has another hold
   for i = 1, #over do
     redis.call('HDEL', KEYS[2], over[i])
   end
@@ -44,9 +45,9 @@ if last > 0 then -- some hold of the owner's lives
 end
 redis.call('DEL', KEYS[1], KEYS[2])
 if ARGV[2] ~= '' then
-  local told = redis.pcall(ARGV[2], KEYS[1] .. '::wake', '')
-  if ours == 1 and type(told) == 'number' then
-    return 1 + told
+  local receivers = redis.pcall(ARGV[2], KEYS[1] .. '::wake', '')
+  if ours == 1 and type(receivers) == 'number' then
+    return 1 + receivers
   end
 end
 return ours

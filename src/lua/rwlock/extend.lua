@@ -1,11 +1,12 @@
--- Makes a hold of ours live for at least a ttl from now, as a reader's or as the writer's; never shortens it. A writer
--- becomes a reader if that is wanted; a reader becomes the writer if that is wanted and no other reader is in.
--- KEYS[1] to KEYS[5]: the lock (see rwlock_read). ARGV[1]: our token. ARGV[2]: the ttl in milliseconds. ARGV[3]: the
---   ttl to take it again with, in milliseconds, if it is gone; 0: do not. ARGV[4]: what is wanted: 'r' a reader, 'w' the writer.
--- ARGV[5]: how to tell who waits that readers may come in: 'PUBLISH', 'SPUBLISH', or '' (not at all).
--- Reply: 1 it is ours, as it is wanted, and lives that long; 0 it is not ours; 2 it was gone and is taken again, as
---   it is wanted; 3 it is ours and lives that long, but as a reader's: another reader is in.
--- Run twice: the same again, counted from the second run; 1 after a 2.
+-- Extends a hold that is ours to at least a ttl from now, as a reader or as the writer; never
+-- shortens it. A writer can become a reader. A reader can become the writer if there is no other
+-- reader.
+-- KEYS[1] to KEYS[5]: the lock (see rwlock/read). ARGV[1]: our token. ARGV[2]: the ttl in ms.
+--   ARGV[3]: the ttl for setting a missing hold again, in ms; 0: do not set it. ARGV[4]: the wanted
+--   mode, 'r' or 'w'. ARGV[5]: the publish command for waiting readers, or ''.
+-- Reply: 1: extended, in the wanted mode; 0: not ours; 2: it was missing and is set again, in the
+--   wanted mode; 3: extended, but as a reader, because there is another reader.
+-- Run twice: the same, counted from the second run; 1 after a 2.
 --@include stored
 local writer = redis.call('GET', KEYS[1])
 local hold = redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0'
@@ -24,14 +25,15 @@ local others = redis.call('ZCOUNT', KEYS[2], '(' .. today, '+inf') - (reader and
 
 local function be_reader(expiry)
   local till = string.format('%.0f', math.max(tonumber(readers), expiry))
-  -- This first: what was begun with it goes on when the server's memory is full.
+  -- First: a script that has written continues when the server's memory is full.
   redis.call('PEXPIREAT', KEYS[2], till)
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', today)
   redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
   redis.call('PEXPIREAT', KEYS[2], till)
 end
 
--- The readers that wait have their turn after us. What might be refused comes first: it has no effect on what is not there.
+-- Waiting readers have their turn after us. Commands that may be refused come first: they have no
+-- effect on a missing key.
 local function be_writer(ttl)
   redis.call('SET', KEYS[1], ARGV[1], 'PX', string.format('%.0f', ttl), 'XX')
   redis.call('PEXPIREAT', KEYS[5], turns)
@@ -48,11 +50,11 @@ end
 local ttl = tonumber(ARGV[2])
 if writer == ARGV[1] then
   local left = math.max(redis.call('PTTL', KEYS[1]), ttl)
-  if ARGV[4] == 'w' then -- written in any case: see lock_extend
+  if ARGV[4] == 'w' then -- always a write: see lock/extend
     redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left))
     return 1
   end
-  be_reader(now + left) -- first: somewhere it is always held
+  be_reader(now + left) -- first: the lock is held at any time
   redis.call('DEL', KEYS[1])
   if ARGV[5] ~= '' then
     redis.pcall(ARGV[5], KEYS[1] .. '::wake', '')

@@ -1,7 +1,8 @@
--- Gives back a hold of ours, a reader's or the writer's, and takes a ticket of ours out of where it waits.
--- KEYS[1] to KEYS[5]: the lock (see rwlock_read). ARGV[1]: our token. ARGV[2]: how to tell who waits that somebody
---   may come in now: 'PUBLISH', 'SPUBLISH', or '' (not at all). ARGV[3]: our ticket, or ''.
--- Reply: n > 0 the hold was ours and is given back, and n - 1 connections were told; 0 it was not ours.
+-- Removes a hold that is ours, of a reader or the writer, and the place of our ticket.
+-- KEYS[1] to KEYS[5]: the lock (see rwlock/read). ARGV[1]: our token. ARGV[2]: the publish command,
+--   or ''. ARGV[3]: our ticket, or ''.
+-- Reply: n > 0: the hold was ours and is removed, and n - 1 connections got the message that others
+--   may acquire the lock; 0: it was not ours.
 -- Run twice: the second run replies 0 and changes nothing.
 --@include stored
 local writer = redis.call('GET', KEYS[1])
@@ -33,12 +34,13 @@ end
 local readers = redis.call('ZCOUNT', KEYS[2], alive, '+inf')
 local writers_left = redis.call('ZCOUNT', KEYS[4], alive, '+inf')
 local turns_left = redis.call('ZCOUNT', KEYS[5], alive, '+inf')
-local readers_may = writers > 0 and writers_left == 0 and redis.call('ZCOUNT', KEYS[3], alive, '+inf') > 0
+local readers_may = writers > 0 and writers_left == 0 and
+  redis.call('ZCOUNT', KEYS[3], alive, '+inf') > 0
 local writers_may = turns > 0 and turns_left == 0 and readers == 0 and writers_left > 0
 if wrote or (read and readers == 0) or readers_may or writers_may then
-  local told = redis.pcall(ARGV[2], KEYS[1] .. '::wake', '')
-  if ours == 1 and type(told) == 'number' then
-    return 1 + told
+  local receivers = redis.pcall(ARGV[2], KEYS[1] .. '::wake', '')
+  if ours == 1 and type(receivers) == 'number' then
+    return 1 + receivers
   end
 end
 return ours

@@ -1,13 +1,13 @@
--- Lets a writer in, unless somebody holds the lock, or it is the turn of readers that have waited for the last writer.
--- Readers that wait when a writer is let in have their turn after it.
--- KEYS[1]: the writer's token. Sorted sets, by when what is in them expires (TIME in ms): KEYS[2]: the readers' tokens;
---   and the tickets of who waits: KEYS[3]: readers behind a writer that waits; KEYS[4]: writers; KEYS[5]: readers
---   whose turn is before any writer's. KEYS[6], if the grants are counted: the counter, a hash: number, token.
--- ARGV[1]: our token. ARGV[2]: the ttl in milliseconds. ARGV[3]: our ticket, or '' if we do not wait. ARGV[4]: for how long
---   its place is kept, in milliseconds. ARGV[5]: for how long the counter is remembered, in milliseconds.
--- Reply: 0 let in; -1 in already (the ttl is left alone); if it is counted instead of either: a string, the number.
---   n > 0: somebody is in the way for n more milliseconds; -2: a writer without a ttl is.
--- Run twice: the second run finds the token, and replies the same number; or renews the ticket's place.
+-- Acquires the lock for a writer, unless there is another hold, or it is the turn of readers that
+-- waited for the last writer. Readers that wait at the grant have their turn after this writer.
+-- KEYS: see rwlock/read. ARGV[1]: our token. ARGV[2]: the ttl in ms. ARGV[3]: our ticket; '': do
+--   not wait. ARGV[4]: time for which the ticket keeps its place, in ms. ARGV[5]: the ttl of the
+--   counter.
+-- Reply: 0: acquired now; -1: acquired before (the ttl stays as it is); if it is counted, instead
+--   of both: a string, the fencing number. n > 0: blocked for n more ms; -2: by a writer without a
+--   ttl.
+-- Run twice: the second run finds the token and replies the same number; or renews the place of the
+--   ticket.
 --@include stored
 --@include next_number
 local writer = redis.call('GET', KEYS[1])
@@ -27,15 +27,15 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ours = writer == ARGV[1]
 local today = string.format('%.0f', now)
 
--- Puts a ticket among the writers, and takes out those whose time is over. Commands that might be
--- refused come first: they have no effect on a key that is missing.
-local function wait(expiry, who)
+-- Adds our ticket to the waiting writers, and removes expired tickets. Commands that may be refused
+-- come first: they have no effect on a missing key.
+local function wait(expiry, ticket)
   local text = string.format('%.0f', expiry)
   local till = string.format('%.0f', math.max(tonumber(writers), expiry))
-  redis.call('ZADD', KEYS[4], 'XX', text, who)
+  redis.call('ZADD', KEYS[4], 'XX', text, ticket)
   redis.call('PEXPIREAT', KEYS[4], till)
   redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', today)
-  redis.call('ZADD', KEYS[4], text, who)
+  redis.call('ZADD', KEYS[4], text, ticket)
   redis.call('PEXPIREAT', KEYS[4], till)
 end
 
@@ -62,7 +62,8 @@ elseif counter then
   counted = true
 end
 if not ours then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX') -- it is not there: refused, if ever, before anything is done
+  -- no effect on a missing key; refused if the memory is full
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX')
 end
 if counted then
   redis.call('PEXPIRE', KEYS[6], ARGV[5])
@@ -71,7 +72,7 @@ if counted then
 end
 if not ours then
   redis.call('ZREM', KEYS[4], ARGV[3])
-  if waiting ~= '0' then -- nobody is left in KEYS[5] whose place has not expired
+  if waiting ~= '0' then -- all places in KEYS[5] have expired
     redis.call('RENAME', KEYS[3], KEYS[5])
     redis.call('PEXPIREAT', KEYS[5], waiting)
   end

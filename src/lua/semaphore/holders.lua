@@ -1,13 +1,14 @@
--- Tells who has permits of a semaphore; of too many those who have them for longest.
--- KEYS[1]: who has permits, a zset of tokens by TIME in ms until when. KEYS[2]: the permits, a hash: how many each token
---   has; used, their sum; limit, if it was set. KEYS[3], KEYS[4]: not used. ARGV[1]: how many at most, 1 to 1000.
--- Reply: of each its token, its permits (0: that is not known), and for how much longer, in milliseconds, at least 1.
--- Run twice: the same again. Nothing is written.
+-- Lists the holders of a semaphore; of too many, those with the latest expiry.
+-- KEYS: see semaphore/acquire. ARGV[1]: most holders that are listed, 1 to 1000.
+-- Reply: for each holder its token, its permits (0: unknown), and the rest of its lease in ms, at
+--   least 1.
+-- Run twice: the same. Nothing is written.
 --@include stored
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local found = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '(' .. string.format('%.0f', now), 'WITHSCORES', 'LIMIT',
-  0, ARGV[1])
+local alive = '(' .. string.format('%.0f', now)
+local found = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', alive, 'WITHSCORES', 'LIMIT', 0,
+  ARGV[1])
 local tokens, reply = {}, {}
 for i = 1, #found, 2 do
   tokens[#tokens + 1] = found[i]

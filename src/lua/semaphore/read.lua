@@ -1,9 +1,7 @@
--- Tells how a semaphore stands.
--- KEYS[1]: who has permits, a zset of tokens by TIME in ms until when. KEYS[2]: the permits, a hash: how many each token
---   has; used, their sum; limit, if it was set. KEYS[3]: the queue; not used. KEYS[4]: until when each ticket keeps its
---   place, a zset of tickets by TIME in ms.
--- Reply: limit (0: it was not set), permits that are out, who has them, who waits.
--- Run twice: the same again. Nothing is written.
+-- Reads the state of a semaphore.
+-- KEYS: see semaphore/acquire.
+-- Reply: {limit (0: none is set), used permits, number of holders, number of waiters}.
+-- Run twice: the same. Nothing is written.
 --@include stored
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -13,7 +11,7 @@ local waiting = redis.call('ZCOUNT', KEYS[4], '(' .. string.format('%.0f', now),
 local used, limit = whole(set[2] or '0'), whole(set[1] or '0')
 if holders == 0 then
   used = used and 0
-elseif used then -- and it does not count what has run out, and is still there
+elseif used then -- without permits that have expired and are still stored
   local out = redis.call('ZCARD', KEYS[1]) - holders
   for at = 0, out - 1, 1000 do
     local tokens = redis.call('ZRANGE', KEYS[1], at, math.min(at + 999, out - 1))

@@ -1,11 +1,8 @@
--- Sets a semaphore's limit, wakes who is the first in line, or all who wait without a ticket if nobody is; and tells how
--- it stands.
--- KEYS[1]: who has permits, a zset of tokens by TIME in ms until when. KEYS[2]: the permits, a hash: how many each token
---   has; used, their sum; limit, if it was set. KEYS[3]: the queue, a zset of tickets by their numbers. KEYS[4]: until
---   when each ticket keeps its place, a zset of tickets by TIME in ms. ARGV[1]: the limit. ARGV[2]: how to publish:
---   'PUBLISH', 'SPUBLISH', ''.
--- Reply: the limit, permits that are out, who has them, who waits.
--- Run twice: the same again.
+-- Sets the limit of a semaphore, wakes the first waiter of the queue (or all waiters without a
+-- ticket if the queue is empty), and reads the state.
+-- KEYS: see semaphore/acquire. ARGV[1]: the limit. ARGV[2]: the publish command, or ''.
+-- Reply: {limit, used permits, number of holders, number of waiters}.
+-- Run twice: the same.
 --@include stored
 local first = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
 local time = redis.call('TIME')
@@ -16,7 +13,7 @@ local set = redis.call('HMGET', KEYS[2], 'limit', 'used')
 local used, limit = whole(set[2] or '0'), whole(set[1] or '0')
 if holders == 0 then
   used = used and 0
-elseif used then -- and it does not count what has run out, and is still there
+elseif used then -- without permits that have expired and are still stored
   local out = redis.call('ZCARD', KEYS[1]) - holders
   for at = 0, out - 1, 1000 do
     local tokens = redis.call('ZRANGE', KEYS[1], at, math.min(at + 999, out - 1))
@@ -28,7 +25,7 @@ end
 if not limit or not used or used < 0 then
   return foreign('the permits')
 end
-local known = redis.call('PEXPIRE', KEYS[2], 604800000) -- seven days; first: who may not do that sets nothing for ever
+local known = redis.call('PEXPIRE', KEYS[2], 604800000) -- seven days; first, as in keep()
 redis.call('HSET', KEYS[2], 'limit', ARGV[1])
 if known == 0 then
   redis.call('PEXPIRE', KEYS[2], 604800000)

@@ -72,7 +72,7 @@ static int make(const char *kind, const char *name, size_t n) {
     belay_election_options_init(&campaign);
     campaign.ttl_ms = TTL_MS;
     campaign.on_elected = on_elected;
-    int error = belay_election_new(clients, n, belay_bytes(name, len), &campaign, &election);
+    int error = belay_election_new(clients[0], belay_bytes(name, len), &campaign, &election);
     return error != 0 ? error : belay_election_campaign(election, NULL);
   }
   int error = 0;

@@ -184,7 +184,7 @@ static belay_election_t *campaign(belay_client_t *client, const char *value) {
   belay_election_t *election;
   belay_election_options_init(&options);
   options.value = belay_string(value);
-  assert_error(belay_election_new(&client, 1, belay_string("chief"), &options, &election), 0);
+  assert_error(belay_election_new(client, belay_string("chief"), &options, &election), 0);
   assert_error(belay_election_campaign(election, on_campaign), 0);
   return election;
 }

@@ -105,7 +105,7 @@ static void begin_election(scene_t *scene) {
   belay_election_options_init(&options);
   options.on_observe = on_observe;
   options.data = scene;
-  if (belay_election_new(&scene->client, 1, belay_string("one"), &options, &scene->election) != 0)
+  if (belay_election_new(scene->client, belay_string("one"), &options, &scene->election) != 0)
     return;
   scene->run.pending += belay_election_observe(scene->election, 1) == 0;
   scene->run.pending += belay_election_campaign(scene->election, on_campaigned) == 0;

@@ -136,7 +136,7 @@ TEST_IN(names_and_keys_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
     assert_null(lock);
     expect_detail(bed, "name");
     assert_error(belay_barrier_new(bed->client, names[i], NULL, &barrier), BELAY_EINVAL);
-    assert_error(belay_election_new(&bed->client, 1, names[i], NULL, &election), BELAY_EINVAL);
+    assert_error(belay_election_new(bed->client, names[i], NULL, &election), BELAY_EINVAL);
     assert_error(belay_topic_subscribe(bed->client, names[i], NULL, NULL, &subscription),
                  BELAY_EINVAL);
     belay_lock_options_t options = lock_options();

@@ -349,7 +349,7 @@ static void use_election(bed_t *bed) {
   belay_election_options_init(&options);
   options.value = belay_string(secrets[1]);
   told = 0;
-  assert_error(belay_election_new(&bed->client, 1, belay_string("crown"), &options, &election), 0);
+  assert_error(belay_election_new(bed->client, belay_string("crown"), &options, &election), 0);
   assert_error(belay_election_campaign(election, on_campaigned), 0);
   bed_run_for(bed, 50 * slow()); /* it goes on for ever */
 }

@@ -75,26 +75,26 @@ static void serve_in_order(const belay_lock_options_t *options, bool through_cli
   bed_close(bed);
 }
 
-TEST(who_comes_first_is_served_first) {
+TEST(order_of_arrival) {
   belay_lock_options_t options = fair_options(3000 * slow());
   serve_in_order(&options, false);
   serve_in_order(&options, true);
 }
 
-TEST(by_polling_too) {
+TEST(order_of_arrival_polling) {
   belay_lock_options_t options = fair_options(3000 * slow());
   options.wakeup = BELAY_WAKE_POLL;
   serve_in_order(&options, true);
 }
 
-TEST(and_with_fencing_numbers) {
+TEST(order_of_arrival_fenced) {
   belay_lock_options_t options = fair_options(3000 * slow());
   options.fencing = true;
   serve_in_order(&options, true);
 }
 
 /* The one that is meant alone is woken: the next one asks soon after the release, and the others do not. */
-BED_TEST(a_release_wakes_the_next_one_and_nobody_else) {
+BED_TEST(release_wakes_first_waiter_only) {
   belay_lock_options_t options = fair_options(600000);
   options.retry_min_ms = options.retry_max_ms = 20000 * slow();
   contender_t *c[CROWD];
@@ -118,7 +118,7 @@ BED_TEST(a_release_wakes_the_next_one_and_nobody_else) {
 
 /* ---- who does not wait, and who does not any more ---------------------------------------------------------- */
 
-BED_TEST(a_try_overtakes_nobody_and_leaves_nothing) {
+BED_TEST(try_does_not_queue) {
   belay_lock_options_t options = fair_options(3000 * slow());
   contender_t *c = contender_new(bed, "door", &options);
   strangers_place(c, 60000);
@@ -155,12 +155,12 @@ static void leave_the_line(leaving_t leave) {
   bed_close(bed);
 }
 
-TEST(who_leaves_the_line_wakes_the_next_one) {
+TEST(leaving_waiter_wakes_next) {
   leave_the_line(cancel);
   leave_the_line(begin_close);
 }
 
-BED_TEST(nothing_is_left_of_who_leaves) {
+BED_TEST(leaving_waiter_leaves_no_keys) {
   belay_lock_options_t options = fair_options(600000);
   contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
   contender_t *c = contender_new(bed, "door", &options);
@@ -177,7 +177,7 @@ BED_TEST(nothing_is_left_of_who_leaves) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-BED_TEST(a_place_of_the_dead_costs_what_is_left_of_it) {
+BED_TEST(dead_waiter_blocks_for_its_place) {
   int64_t place = 700 * slow();
   belay_lock_options_t options = fair_options(600000);
   contender_t *c = contender_new(bed, "door", &options);
@@ -189,7 +189,7 @@ BED_TEST(a_place_of_the_dead_costs_what_is_left_of_it) {
 
 /* ---- beside others --------------------------------------------------------------------------------------- */
 
-BED_TEST(it_and_the_plain_lock_exclude_each_other) {
+BED_TEST(excludes_plain_lock) {
   belay_lock_options_t options = fair_options(3000 * slow());
   contender_t *fair = contender_new(bed, "door", &options);
   contender_t *plain = contender_new(bed, "door", NULL);
@@ -214,7 +214,7 @@ BED_TEST(it_and_the_plain_lock_exclude_each_other) {
 }
 
 /* Data that the server loses is sent again: each waiter is served in the end. */
-BED_TEST(what_the_server_forgets_is_said_again) {
+BED_TEST(queue_lost_on_server) {
   belay_lock_options_t options = fair_options(900);
   contender_t *c[4];
   for (int i = 0; i < 4; i++)
@@ -233,7 +233,7 @@ BED_TEST(what_the_server_forgets_is_said_again) {
   bed_until(bed, c[1]->ended + c[2]->ended + c[3]->ended == 3);
 }
 
-BED_TEST(a_line_that_is_too_long_is_busy) {
+BED_TEST(full_queue) {
   static const char fill[] = "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, 'x' .. i) "
                              "redis.call('ZADD', KEYS[2], ARGV[1], 'x' .. i) end return 1";
   belay_lock_options_t options = fair_options(3000);
@@ -258,7 +258,7 @@ static int make(bed_t *bed, size_t n, const belay_lock_options_t *options) {
   return error;
 }
 
-TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
+TEST_IN(invalid_options, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_lock_options_t options = fair_options(3000);
   assert_error(make(bed, 1, &options), 0);
   assert_error(make(bed, 3, &options), BELAY_ESINGLE);

@@ -209,7 +209,7 @@ static void kill_them(process_t *victims) {
   }
 }
 
-TEST(eight_processes_are_served_in_the_order_of_arrival_whoever_dies) {
+TEST(order_of_arrival_with_killed_processes) {
   needs_one_process("one that tells all that it is asked");
   static arrivals_t arrivals;
   const char *key = "belay::lock::{door}";

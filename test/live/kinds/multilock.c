@@ -6,7 +6,7 @@
 
 /* ---- one server ------------------------------------------------------------------------------------------ */
 
-TEST_IN(all_or_none_beside_plain_locks, pair, pair_open()) {
+TEST_IN(all_or_none_with_plain_locks, pair, pair_open()) {
   contender_t *a = pair_plain(pair, 0, "a"), *b = pair_plain(pair, 0, "b"),
               *c = pair_plain(pair, 0, "c");
   holder_t *abc = holder_new(pair, "0:c 0:a 0:b 0:a", NULL);
@@ -29,7 +29,7 @@ TEST_IN(all_or_none_beside_plain_locks, pair, pair_open()) {
 }
 
 /* Each of the names wakes it, and it wakes each of those who wait for one. */
-TEST_IN(a_release_of_any_of_them_wakes, pair, pair_open()) {
+TEST_IN(release_of_one_name_wakes, pair, pair_open()) {
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 600000;
   contender_t *a = contender_of(pair->bed, pair->client[0], "a", &options);
@@ -53,7 +53,7 @@ TEST_IN(a_release_of_any_of_them_wakes, pair, pair_open()) {
 }
 
 /* The sets of names overlap without being equal: each handle gets its turn. */
-TEST_IN(they_overlap_and_nobody_waits_for_ever, pair, pair_open()) {
+TEST_IN(overlapping_multilocks, pair, pair_open()) {
   static const char *const names[] = {"0:a 0:b", "0:b 0:c", "0:c 0:a", "0:a 0:b 0:c"};
   holder_t *h[4];
   for (int i = 0; i < 4; i++) {
@@ -76,7 +76,7 @@ TEST_IN(they_overlap_and_nobody_waits_for_ever, pair, pair_open()) {
   pair_expect_no_key(pair);
 }
 
-TEST_IN(one_that_is_gone_loses_all, pair, pair_open()) {
+TEST_IN(one_lost_key_loses_all, pair, pair_open()) {
   belay_lock_options_t options = watched(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 0:b 1:c", &options);
   for (unsigned which = 0; which < 2; which++) {
@@ -93,7 +93,7 @@ TEST_IN(one_that_is_gone_loses_all, pair, pair_open()) {
   assert_int_equal(h->lost, 2);
 }
 
-TEST_IN(a_ttl_that_runs_out_is_told_once, pair, pair_open()) {
+TEST_IN(expiry_is_reported_once, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(500 * slow());
   holder_t *h = holder_new(pair, "0:a 1:b", &options);
   assert_error(holder_acquire(h, 0), 0);
@@ -117,7 +117,7 @@ static void note_detail(holder_t *h, char event) {
 }
 
 /* And which of them it is. */
-TEST_IN(a_key_of_another_type_is_said, pair, pair_open()) {
+TEST_IN(key_of_other_type, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 0:b 1:c", NULL);
   server_do(pair->server[0], "LPUSH", "belay::lock::{b}", "x", NULL);
   h->then = note_detail;
@@ -136,7 +136,7 @@ TEST_IN(a_key_of_another_type_is_said, pair, pair_open()) {
 }
 
 /* Why it was not had, or was lost, and where. */
-TEST_IN(it_says_where_it_failed, pair, pair_open()) {
+TEST_IN(error_names_client, pair, pair_open()) {
   belay_lock_options_t options = watched(3 * lag());
   options.timeout_ms = lag();
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
@@ -171,7 +171,7 @@ TEST_IN(it_says_where_it_failed, pair, pair_open()) {
 }
 
 /* Two clients of one server: a name held through one client would block the other client. */
-TEST(one_server_by_two_ways_is_said) {
+TEST(one_server_with_two_urls) {
   needs_one_server("databases");
   pair_t *pair = pair_open();
   belay_client_t *own = pair->client[1];
@@ -204,7 +204,7 @@ TEST(one_server_by_two_ways_is_said) {
 
 /* ---- two servers ----------------------------------------------------------------------------------------- */
 
-TEST_IN(of_two_servers_all_or_none, pair, pair_open()) {
+TEST_IN(all_or_none_on_two_servers, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 1:a 0:b", NULL);
   for (int server = 0; server < 2; server++) {
     contender_t *a = pair_plain(pair, server, "a");
@@ -241,7 +241,7 @@ static void again(holder_t *h, char event) {
 
 /* Named in opposite orders, with names that sort the other way round: neither waits for the other with a part in
  * hand. */
-TEST_IN(opposite_orders_do_not_meet, pair, pair_open()) {
+TEST_IN(opposite_orders, pair, pair_open()) {
   belay_lock_options_t options = watched(60000);
   holder_t *one = holder_new(pair, "0:a 1:z 1:c", &options);
   holder_t *other = holder_new(pair, "1:z 0:a 0:x", &options);
@@ -256,7 +256,7 @@ TEST_IN(opposite_orders_do_not_meet, pair, pair_open()) {
 }
 
 /* Where the order of servers puts the one that is held last: the other is taken, and given back in time. */
-TEST_IN(what_was_taken_is_given_back, pair, pair_open()) {
+TEST_IN(failed_acquire_releases, pair, pair_open()) {
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
   for (int held = 0; held < 2; held++) {
@@ -276,7 +276,7 @@ TEST_IN(what_was_taken_is_given_back, pair, pair_open()) {
 }
 
 /* The first part's lease runs out while the second is waited for: it begins again, and has both in the end. */
-TEST_IN(a_part_that_is_lost_meanwhile_is_taken_again, pair, pair_open()) {
+TEST_IN(member_lost_during_acquire, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(250 * slow());
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   for (int held = 0; held < 2; held++) {
@@ -294,7 +294,7 @@ TEST_IN(a_part_that_is_lost_meanwhile_is_taken_again, pair, pair_open()) {
   pair_expect_no_key(pair);
 }
 
-TEST_IN(a_server_that_is_away_is_waited_for, pair, pair_open()) {
+TEST_IN(server_away_during_acquire, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
   for (int away = 0; away < 2; away++) {
     server_kill(pair->server[away]);

@@ -10,7 +10,7 @@ static void close_it(holder_t *h, char event) {
 }
 
 /* In every callback there is. */
-TEST_IN(it_may_be_closed_in_any_callback, pair, pair_open()) {
+TEST_IN(close_in_each_callback, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(400 * slow());
   holder_t *h[4];
   for (int i = 0; i < 4; i++)
@@ -42,7 +42,7 @@ static void retake_it(holder_t *h, char event) {
 
 /* After a loss the handle may acquire again at once, while its other names are still being
  * released. */
-TEST_IN(it_may_be_asked_for_again_when_it_is_lost, pair, pair_open()) {
+TEST_IN(acquire_in_loss_callback, pair, pair_open()) {
   belay_lock_options_t options = watched(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
@@ -61,7 +61,7 @@ static void try_it_again(holder_t *h, char event) {
 
 /* All leases expire while the loop stands still: one loss, which is not reported again after the
  * next acquire. */
-TEST_IN(what_was_lost_before_is_not_lost_again, pair, pair_open()) {
+TEST_IN(loss_is_reported_once, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
@@ -104,7 +104,7 @@ static void bring(pair_t *pair, holder_t *h, contender_t *a, int stage) {
   }
 }
 
-TEST(it_may_be_closed_at_every_stage) {
+TEST(close_in_each_state) {
   for (int i = 0; i < STAGES * 2; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, i % 2, "a");
@@ -123,7 +123,7 @@ TEST(it_may_be_closed_at_every_stage) {
 
 /* One of its clients closes: so the lock is of no use any more, whatever it is doing, and gives the rest back; what
  * was held is lost. The handle is there until it is closed. */
-TEST(a_client_that_closes_makes_it_useless) {
+TEST(close_of_one_client) {
   for (int i = 0; i < STAGES * 4; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, i % 2, "a");
@@ -152,7 +152,7 @@ TEST(a_client_that_closes_makes_it_useless) {
 }
 
 /* The handle is closed while its client is closing: the callback runs as for any close. */
-TEST(it_may_be_closed_while_a_client_closes) {
+TEST(close_while_client_closes) {
   for (int i = 0; i < STAGES * 2; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, 1, "a");
@@ -168,7 +168,7 @@ TEST(it_may_be_closed_while_a_client_closes) {
 }
 
 /* All of its clients close: then it is gone with the last of them. */
-TEST(it_goes_with_the_last_of_its_clients) {
+TEST(close_of_all_clients) {
   for (int i = 0; i < STAGES; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, 0, "a");
@@ -185,7 +185,7 @@ TEST(it_goes_with_the_last_of_its_clients) {
 }
 
 /* The callback that tells of the loss closes it, although all of it is about to go. */
-TEST_IN(it_may_be_closed_as_its_last_client_goes, pair, pair_open()) {
+TEST_IN(close_with_last_client, pair, pair_open()) {
   holder_t *h = holder_new(pair, "1:a", NULL);
   assert_error(holder_acquire(h, 0), 0);
   h->then = close_it;
@@ -294,12 +294,12 @@ static void storm(bool servers_too, int64_t ttl_ms) {
   pair_close(pair);
 }
 
-TEST(whatever_is_done_to_it_in_whatever_order) {
+TEST(random_operations) {
   dice = 1;
   storm(false, 60000);
 }
 
-TEST(and_to_the_servers) {
+TEST(random_operations_and_server_faults) {
   dice = 2;
   storm(true, 60 * slow());
 }
@@ -322,7 +322,7 @@ static void ignore_loss(belay_lock_t *lock, belay_lost_t reason) {
   (void)reason;
 }
 
-TEST_IN(what_is_wrong_is_said, bed, bed_open_at("unix:///nowhere/1", NULL)) {
+TEST_IN(invalid_arguments, bed, bed_open_at("unix:///nowhere/1", NULL)) {
   char name[1100];
   memset(name, '{', sizeof name); /* of which each is three bytes of a key */
   belay_client_t *twin = bed_connect(bed, "unix:///nowhere/1", NULL);
@@ -361,7 +361,7 @@ TEST_IN(what_is_wrong_is_said, bed, bed_open_at("unix:///nowhere/1", NULL)) {
   bed_close(stranger);
 }
 
-TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
+TEST_IN(invalid_options, bed, bed_open_at("unix:///nowhere", NULL)) {
   const belay_multilock_name_t name = {bed->client, {"a", 1}};
   belay_lock_options_t o[5];
   for (int i = 0; i < 5; i++)
@@ -384,7 +384,7 @@ TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
 }
 
 /* Held and with a reference it keeps the loop alive, and not otherwise. */
-TEST_IN(the_loop_goes_on_where_that_is_asked_for, pair, pair_open()) {
+TEST_IN(ref_keeps_loop_alive, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);

@@ -36,7 +36,7 @@ static void expect_no_key(bed_t *bed) {
 
 /* ---- again ----------------------------------------------------------------------------------------------- */
 
-BED_TEST(an_owner_takes_it_again) {
+BED_TEST(owner_acquires_again) {
   enum { HOLDS = 4 };
   contender_t *mine[HOLDS], *other = of(bed, "you");
   for (unsigned i = 0; i < HOLDS; i++) {
@@ -63,7 +63,7 @@ BED_TEST(an_owner_takes_it_again) {
 
 /* A waiter is granted after the last hold is released. Holds of the present owner come before
  * waiters. */
-BED_TEST(another_owner_waits_for_the_last_hold) {
+BED_TEST(other_owner_waits_for_last_hold) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t rarely = owned_by("you");
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 8000;
@@ -85,7 +85,7 @@ BED_TEST(another_owner_waits_for_the_last_hold) {
   assert_true(clock_since_ms(began) < 4000 * slow());
 }
 
-BED_TEST(who_else_is_excluded) {
+BED_TEST(excludes_other_owners_and_plain_locks) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t me = owned_by("me");
   contender_t *mine = of(bed, "me"), *elsewhere = contender_of(bed, client, "door", &me);
@@ -111,7 +111,7 @@ BED_TEST(who_else_is_excluded) {
 
 /* ---- numbers and tokens ------------------------------------------------------------------------------------ */
 
-BED_TEST(all_holds_have_the_first_ones_number) {
+BED_TEST(holds_share_fence) {
   belay_lock_options_t me = owned_by("me"), you = owned_by("you");
   me.fencing = you.fencing = true;
   contender_t *a = contender_new(bed, "door", &me), *b = contender_new(bed, "door", &me);
@@ -143,7 +143,7 @@ BED_TEST(all_holds_have_the_first_ones_number) {
   }
 }
 
-BED_TEST(the_token_is_the_owners) {
+BED_TEST(token_is_owner) {
   contender_t *a = of(bed, "request 17");
   char token[160], few[8];
   assert_int_equal(belay_lock_token(a->lock, token, sizeof token), 0);
@@ -158,7 +158,7 @@ BED_TEST(the_token_is_the_owners) {
 }
 
 /* Any bytes, 1 to 64 of them. */
-BED_TEST(owners_may_be_any_bytes) {
+BED_TEST(owners_of_any_bytes) {
   char owner[64] = {0};
   belay_lock_options_t options = lock_options();
   options.owner = belay_bytes(owner, sizeof owner);
@@ -181,7 +181,7 @@ static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   return error;
 }
 
-TEST_IN(what_it_cannot_be_is_refused, nodes, nodes_open(3, NULL)) {
+TEST_IN(invalid_options, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t o = owned_by("me");
   o.owner = belay_string("");
   assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
@@ -206,7 +206,7 @@ TEST_IN(what_it_cannot_be_is_refused, nodes, nodes_open(3, NULL)) {
 
 /* ---- holds that end ---------------------------------------------------------------------------------------- */
 
-BED_TEST(one_hold_ends_and_the_other_is_renewed) {
+BED_TEST(one_hold_ends_other_is_renewed) {
   belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
   int64_t ttl = brief.ttl_ms = renewed.ttl_ms = kept_ttl();
   brief.watchdog = BELAY_WATCHDOG_OFF;
@@ -230,7 +230,7 @@ BED_TEST(one_hold_ends_and_the_other_is_renewed) {
   assert_error(release(other), 0);
 }
 
-BED_TEST(what_is_gone_is_lost_by_all) {
+BED_TEST(lost_key_loses_all_holds) {
   belay_lock_options_t o = owned_by("me");
   o.ttl_ms = kept_ttl();
   o.watchdog = BELAY_WATCHDOG_ON;
@@ -253,7 +253,7 @@ BED_TEST(what_is_gone_is_lost_by_all) {
   assert_string_equal(value_of(a), "somebody else");
 }
 
-BED_TEST(a_key_of_another_type_is_named) {
+BED_TEST(key_of_other_type) {
   contender_t *a = of(bed, "me");
   char key[512];
   server_do(bed->server, "RPUSH", key_of(a), "a", NULL);
@@ -269,7 +269,7 @@ BED_TEST(a_key_of_another_type_is_named) {
 /* ---- answers that are lost ----------------------------------------------------------------------------------- */
 
 /* A hold whose grant was lost is undone, and no other hold is. */
-TEST(a_grant_that_is_not_heard_of_is_no_hold) {
+TEST(lost_grant_is_no_hold) {
   bed_t *bed = bed_open(NULL);
   relay_t *wire = relay_start(server_url(bed->server));
   belay_client_options_t far = client_options();
@@ -362,7 +362,7 @@ static int live(const char *url, const char *ttl) {
   return 1;
 }
 
-BED_TEST(a_killed_owner_is_in_the_way_for_its_ttl) {
+BED_TEST(killed_owner_blocks_for_its_ttl) {
   int64_t ttl = 500 * slow();
   char text[16], line[32];
   contender_t *same = of(bed, "me");

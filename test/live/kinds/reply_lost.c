@@ -63,11 +63,11 @@ static void lose_the_grant(bool permits) {
   bed_close(bed);
 }
 
-TEST(whose_grant_is_lost_keeps_its_place) {
+TEST(lost_grant_keeps_place_in_fair_queue) {
   lose_the_grant(false);
 }
 
-TEST(and_in_the_line_for_permits) {
+TEST(lost_grant_keeps_place_in_semaphore_queue) {
   lose_the_grant(true);
 }
 
@@ -87,7 +87,7 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
 }
 
 /* A second copy could get a reply while the first copy is executed much later. */
-BED_TEST(a_limit_is_not_set_again_blindly) {
+BED_TEST(resize_is_not_resent) {
   answer_t answer = {.request = {.timeout_ms = 20000}};
   answer.request.data = &answer;
   assert_error(begin_ping(bed), 0);

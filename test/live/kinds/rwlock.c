@@ -4,7 +4,7 @@
 
 /* ---- who is let in beside whom --------------------------------------------------------------------------- */
 
-BED_TEST(readers_are_in_together) {
+BED_TEST(readers_share) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
   assert_error(try_lock(a), 0);
   assert_error(try_lock(b), 0);
@@ -18,7 +18,7 @@ BED_TEST(readers_are_in_together) {
   expect_empty(bed);
 }
 
-BED_TEST(a_writer_is_alone) {
+BED_TEST(writer_is_exclusive) {
   contender_t *w = lone_writer(bed, NULL), *other = lone_writer(bed, NULL),
               *r = lone_reader(bed, NULL);
   assert_error(try_lock(w), 0);
@@ -32,7 +32,7 @@ BED_TEST(a_writer_is_alone) {
 }
 
 /* Readers of one client queue behind each other, and are still granted together. */
-BED_TEST(readers_of_one_client_are_in_together) {
+BED_TEST(readers_of_one_client_share) {
   enum { READERS = 5 };
   contender_t *w = writer_of(bed, rw_client(bed), "page", NULL), *r[READERS];
   assert_error(try_lock(w), 0);
@@ -57,7 +57,7 @@ BED_TEST(readers_of_one_client_are_in_together) {
 }
 
 /* When the first reader is granted, all readers behind it ask at once. */
-TEST(readers_of_one_client_do_not_wait_for_each_other) {
+TEST(readers_of_one_client_acquire_together) {
   enum { READERS = 8 };
   bed_t *bed = bed_open(NULL);
   relay_t *wire = relay_start(server_url(bed->server));
@@ -79,7 +79,7 @@ TEST(readers_of_one_client_do_not_wait_for_each_other) {
   relay_stop(wire);
 }
 
-BED_TEST(a_waiting_writer_stops_new_readers) {
+BED_TEST(waiting_writer_blocks_new_readers) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL),
               *late = lone_reader(bed, NULL);
   contender_t *w = lone_writer(bed, NULL);
@@ -102,7 +102,7 @@ BED_TEST(a_waiting_writer_stops_new_readers) {
 }
 
 /* Between two writers those readers are served that waited for the first, and no later ones. */
-BED_TEST(readers_have_their_turn_between_writers) {
+BED_TEST(readers_between_writers) {
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL);
   contender_t *waited = lone_reader(bed, NULL), *late = lone_reader(bed, NULL);
   assert_error(try_lock(first), 0);
@@ -122,7 +122,7 @@ BED_TEST(readers_have_their_turn_between_writers) {
 }
 
 /* All readers that waited for a writer are in before the next one, though but one of each client asks for them. */
-BED_TEST(readers_of_one_client_have_their_turn_together) {
+BED_TEST(readers_of_one_client_between_writers) {
   enum { READERS = 5 };
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL), *r[READERS];
   assert_error(try_lock(first), 0);
@@ -150,7 +150,7 @@ BED_TEST(readers_of_one_client_have_their_turn_together) {
 
 /* ---- who waits, and does not any more ---------------------------------------------------------------------- */
 
-BED_TEST(a_writer_that_gives_up_lets_readers_in) {
+BED_TEST(canceled_writer_unblocks_readers) {
   belay_lock_options_t rarely = lock_options();
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
   rarely.waiter_ttl_ms = 600000;
@@ -170,7 +170,7 @@ BED_TEST(a_writer_that_gives_up_lets_readers_in) {
   expect_empty(bed);
 }
 
-BED_TEST(a_reader_that_gives_up_its_turn_lets_the_writer_in) {
+BED_TEST(canceled_reader_unblocks_writer) {
   belay_lock_options_t rarely = lock_options();
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
   rarely.waiter_ttl_ms = 600000;
@@ -193,7 +193,7 @@ BED_TEST(a_reader_that_gives_up_its_turn_lets_the_writer_in) {
 }
 
 /* However a wait ends, no place is left. */
-BED_TEST(waits_that_end_leave_nothing) {
+BED_TEST(ended_waits_leave_no_keys) {
   contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
               *out = lone_writer(bed, NULL);
   contender_t *closed = lone_reader(bed, NULL);
@@ -212,7 +212,7 @@ BED_TEST(waits_that_end_leave_nothing) {
 
 /* ---- changing sides ---------------------------------------------------------------------------------------- */
 
-BED_TEST(a_downgrade_lets_waiting_readers_in) {
+BED_TEST(downgrade_unblocks_readers) {
   contender_t *w = lone_writer(bed, NULL), *r = lone_reader(bed, NULL),
               *other = lone_writer(bed, NULL);
   assert_error(try_lock(w), 0);
@@ -236,7 +236,7 @@ BED_TEST(a_downgrade_lets_waiting_readers_in) {
   expect_empty(bed);
 }
 
-BED_TEST(an_upgrade_is_refused_while_others_read) {
+BED_TEST(upgrade_with_other_readers) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
   assert_error(try_lock(a), 0);
   assert_error(try_lock(b), 0);
@@ -257,7 +257,7 @@ BED_TEST(an_upgrade_is_refused_while_others_read) {
   assert_error(outcome(w), 0);
 }
 
-BED_TEST(whoever_changed_is_renewed_as_that) {
+BED_TEST(changed_mode_is_renewed) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *a = lone_reader(bed, &options), *b = lone_reader(bed, NULL),
@@ -283,7 +283,7 @@ BED_TEST(whoever_changed_is_renewed_as_that) {
   assert_error(try_lock(w), 0);
 }
 
-BED_TEST(who_does_not_hold_it_does_not_change) {
+BED_TEST(change_mode_in_wrong_state) {
   contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
               *plain = contender_new(bed, "x", NULL);
   assert_error(upgrade(r), BELAY_ENOTOWNER);
@@ -315,7 +315,7 @@ static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   return error;
 }
 
-BED_TEST(options_that_are_not_for_it_are_refused) {
+BED_TEST(invalid_options) {
   belay_lock_options_t o = lock_options();
   o.owner = belay_string("me");
   assert_error(try_options(bed, &o), BELAY_EINVAL);
@@ -341,7 +341,7 @@ BED_TEST(options_that_are_not_for_it_are_refused) {
 }
 
 /* A change of mode is no grant. */
-BED_TEST(each_grant_has_a_larger_number) {
+BED_TEST(fence_grows_with_each_grant) {
   belay_lock_options_t options = lock_options();
   options.fencing = true;
   contender_t *all[] = {lone_reader(bed, &options), lone_writer(bed, &options),

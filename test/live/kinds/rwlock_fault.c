@@ -41,19 +41,19 @@ static void lose_the_answer(bool up, bool renewed) {
   relay_stop(wire);
 }
 
-TEST(an_upgrade_that_is_not_answered_is_taken_back) {
+TEST(lost_upgrade_is_undone) {
   lose_the_answer(true, true);
   lose_the_answer(true, false);
 }
 
-TEST(a_downgrade_that_is_not_answered_is_one) {
+TEST(lost_downgrade_is_effective) {
   lose_the_answer(false, true);
   lose_the_answer(false, false);
 }
 
 /* A repeated change to the present mode only extends the lease. A change of mode is never
  * repeated in the background. */
-TEST(no_change_that_is_not_answered_is_not_repeated) {
+TEST(lost_change_is_repeated) {
   for (int up = 0; up < 2; up++) {
     bed_t *bed = bed_open(NULL);
     relay_t *wire = relay_start(server_url(bed->server));
@@ -88,7 +88,7 @@ static void release_with_another(contender_t *c, event_t event) {
 }
 
 /* Both replies arrive in one read. The first callback's action comes before the second callback. */
-TEST(who_releases_before_it_is_told_stays_a_reader) {
+TEST(release_during_upgrade) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   unsigned seen = 0;
@@ -153,7 +153,7 @@ static void upgrade_before_a_ghost(bool may_kill) {
   relay_stop(wire);
 }
 
-TEST(a_ghost_makes_no_reader_of_a_writer) {
+TEST(late_downgrade_of_writer) {
   upgrade_before_a_ghost(true);
   upgrade_before_a_ghost(false);
 }
@@ -206,7 +206,7 @@ static void finish(process_t *process) {
   assert_int_equal(process_wait(process), -SIGKILL);
 }
 
-TEST(a_killed_holder_is_in_the_way_for_its_ttl) {
+TEST(killed_holder_blocks_for_its_ttl) {
   int64_t ttl = 500 * slow();
   static const char *const roles[] = {"rh", "wh"};
   for (unsigned i = 0; i < 2; i++) {
@@ -229,7 +229,7 @@ TEST(a_killed_holder_is_in_the_way_for_its_ttl) {
   }
 }
 
-BED_TEST(a_killed_waiter_is_in_the_way_for_its_place) {
+BED_TEST(killed_waiter_blocks_for_its_place) {
   int64_t ttl = 500 * slow();
   contender_t *holder = lone_reader(bed, NULL), *r = lone_reader(bed, NULL),
               *w = lone_writer(bed, NULL);
@@ -257,7 +257,7 @@ BED_TEST(a_killed_waiter_is_in_the_way_for_its_place) {
 
 /* ---- what happens to a server --------------------------------------------------------------------------------- */
 
-BED_TEST(scripts_and_data_may_vanish) {
+BED_TEST(scripts_and_data_lost) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *r = lone_reader(bed, &options), *w = lone_writer(bed, &options),
               *next = lone_writer(bed, NULL);
@@ -282,7 +282,7 @@ BED_TEST(scripts_and_data_may_vanish) {
   expect_empty(bed);
 }
 
-TEST(a_key_of_another_type_is_named) {
+TEST(key_of_other_type) {
   static const char *const parts[] = {"", "::readers", "::waiting", "::writers", "::admitted"};
   for (unsigned i = 0; i < 5; i++) {
     bed_t *bed = bed_open(NULL);
@@ -299,7 +299,7 @@ TEST(a_key_of_another_type_is_named) {
 }
 
 /* Each grant, renewal and change is copied, or does not count. */
-TEST(what_counts_is_copied) {
+TEST(grants_wait_for_replicas) {
   server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
   server_t *replica = server_start(NULL);
   server_follow(replica, primary);
@@ -331,7 +331,7 @@ TEST(what_counts_is_copied) {
 }
 
 /* A server that may have forgotten readers makes no writers, also of readers. */
-TEST(a_server_that_does_not_vote_refuses_an_upgrade) {
+TEST(upgrade_in_quarantine) {
   needs_one_server("a quarantine");
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = watched(1500 * slow());

@@ -29,7 +29,7 @@ static belay_lock_options_t usual(void) {
   return unhurried_options(8000 * slow());
 }
 
-TEST(readers_together_and_a_writer_alone) {
+TEST(readers_and_writer) {
   for (unsigned n = 3; n <= 5; n += 2) {
     nodes_t *nodes = nodes_open(n, NULL);
     nodes_warm(nodes);
@@ -63,7 +63,7 @@ TEST(readers_together_and_a_writer_alone) {
   }
 }
 
-TEST(changing_sides) {
+TEST(change_mode) {
   for (unsigned n = 3; n <= 5; n += 2) {
     nodes_t *nodes = nodes_open(n, NULL);
     nodes_warm(nodes);
@@ -90,7 +90,7 @@ TEST(changing_sides) {
 }
 
 /* When most have refused, the others answer the upgrade that they were sent: no connection is dropped for that. */
-TEST(a_late_refusal_of_an_upgrade_is_no_fault) {
+TEST(late_refusal_of_upgrade) {
   for (unsigned n = 3; n <= 5; n += 2) {
     nodes_t *nodes = nodes_open(n, NULL);
     nodes_warm(nodes);
@@ -117,7 +117,7 @@ TEST(a_late_refusal_of_an_upgrade_is_no_fault) {
 
 /* An upgrade succeeds only on nodes without other readers. The handle stays a reader elsewhere,
  * and the nodes are made equal soon, without a renewal. */
-TEST_IN(a_refused_upgrade_is_taken_back_everywhere, nodes, nodes_open(3, NULL)) {
+TEST_IN(refused_upgrade_is_undone, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
@@ -140,7 +140,7 @@ TEST_IN(a_refused_upgrade_is_taken_back_everywhere, nodes, nodes_open(3, NULL)) 
 }
 
 /* Grants to the reader by nodes that refused the upgrade do not count for the writer. */
-TEST_IN(a_writer_counts_those_who_made_it_one, nodes, nodes_open(5, NULL)) {
+TEST_IN(writer_counts_confirming_nodes, nodes, nodes_open(5, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   contender_t *c = reader(nodes, &o);
@@ -162,7 +162,7 @@ TEST_IN(a_writer_counts_those_who_made_it_one, nodes, nodes_open(5, NULL)) {
   nodes_resume(nodes);
 }
 
-TEST_IN(a_minority_may_be_away, nodes, nodes_open(5, NULL)) {
+TEST_IN(minority_away, nodes, nodes_open(5, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
@@ -183,7 +183,7 @@ TEST_IN(a_minority_may_be_away, nodes, nodes_open(5, NULL)) {
 }
 
 /* Two of three forget it: it is not held any more. One does: it is, and is there again. */
-TEST_IN(nodes_that_forget, nodes, nodes_open(3, NULL)) {
+TEST_IN(nodes_lose_data, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = unhurried_options(1500 * slow());
   o.watchdog = BELAY_WATCHDOG_ON;
@@ -203,7 +203,7 @@ TEST_IN(nodes_that_forget, nodes, nodes_open(3, NULL)) {
   assert_error(acquire(r, 5000 * slow()), 0);
 }
 
-TEST_IN(numbers_grow, nodes, nodes_open(3, NULL)) {
+TEST_IN(fence_grows, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   o.fencing = true;
@@ -218,7 +218,7 @@ TEST_IN(numbers_grow, nodes, nodes_open(3, NULL)) {
   }
 }
 
-TEST(clients_and_options_are_checked) {
+TEST(invalid_clients_and_options) {
   nodes_t *nodes = nodes_open(3, NULL);
   nodes_warm(nodes);
   belay_lock_t *lock;

@@ -119,12 +119,12 @@ static void run(belay_wakeup_t wakeup) {
 
 /* One writer may come before a reader's place is on the server, and one after it. Reports lag a
  * little behind the server's state. */
-TEST(nobody_starves_when_told) {
+TEST(no_starvation_with_notifications) {
   run(BELAY_WAKE_NOTIFY);
   assert_true(play.longest <= 4);
 }
 
-TEST(nobody_starves_when_polling) {
+TEST(no_starvation_with_polling) {
   run(BELAY_WAKE_POLL);
   assert_true(play.longest <= 4);
 }

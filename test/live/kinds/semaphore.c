@@ -82,7 +82,7 @@ static void await_waiting(bed_t *bed, const contender_t *c, int64_t n) {
 
 /* ---- permits --------------------------------------------------------------------------------------------- */
 
-BED_TEST(permits_are_given_all_or_none) {
+BED_TEST(permits_all_or_none) {
   contender_t *three = one_of(bed, 5, 3, NULL), *two = one_of(bed, 5, 2, NULL);
   contender_t *one = one_of(bed, 5, 1, NULL), *all = one_of(bed, 5, 5, NULL);
   check_state(bed, 0, 0, 0, 0);
@@ -105,7 +105,7 @@ BED_TEST(permits_are_given_all_or_none) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-BED_TEST(a_release_wakes_who_waits) {
+BED_TEST(release_wakes_waiters) {
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 60000;
   for (int fair = 0; fair < 2; fair++) {
@@ -128,7 +128,7 @@ BED_TEST(a_release_wakes_who_waits) {
 }
 
 /* A waiter polls when the first permits expire, although no message reports that. */
-BED_TEST(the_next_that_run_out_time_the_wait) {
+BED_TEST(poll_when_permits_expire) {
   int64_t ttl = 800 * slow();
   belay_lock_options_t lasting = with_ttl(600000), brief = with_ttl(ttl);
   lasting.retry_min_ms = lasting.retry_max_ms = 3600000;
@@ -143,7 +143,7 @@ BED_TEST(the_next_that_run_out_time_the_wait) {
   check_state(bed, 0, 3, 2, 0);
 }
 
-BED_TEST(permits_that_are_renewed_outlive_their_ttl) {
+BED_TEST(permits_are_renewed) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
   assert_error(try_lock(a), 0);
@@ -158,7 +158,7 @@ BED_TEST(permits_that_are_renewed_outlive_their_ttl) {
 /* ---- fair, and resized ------------------------------------------------------------------------------------- */
 
 /* Somebody wants all of them, and those who want one each come all the time. */
-BED_TEST(who_wants_many_is_not_overtaken) {
+BED_TEST(waiter_for_many_permits_is_not_overtaken) {
   belay_lock_options_t options = fair_options();
   contender_t *early[2], *many = one_of(bed, 3, 3, &options), *late[2];
   contender_t *plain = one_of(bed, 3, 1, NULL);
@@ -187,7 +187,7 @@ BED_TEST(who_wants_many_is_not_overtaken) {
   check_state(bed, 0, 2, 2, 0);
 }
 
-BED_TEST(the_limit_is_what_it_was_set_to) {
+BED_TEST(limit_is_set) {
   belay_lock_options_t options = fair_options();
   contender_t *c[4], *many = one_of(bed, 3, 3, &options);
   for (int i = 0; i < 4; i++)
@@ -219,7 +219,7 @@ BED_TEST(the_limit_is_what_it_was_set_to) {
 
 /* ---- what the server forgets --------------------------------------------------------------------------------- */
 
-BED_TEST(what_the_server_forgets_is_not_waited_for) {
+BED_TEST(keys_lost_on_server) {
   belay_lock_options_t options = fair_options(), poll = lock_options();
   options.waiter_ttl_ms = 900;
   contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
@@ -346,7 +346,7 @@ static void kill_them(process_t *all) {
   }
 }
 
-TEST(never_more_are_out_than_the_limit_whoever_dies) {
+TEST(limit_with_killed_processes) {
   server_t *server = server_start(NULL);
   process_t all[PROCESSES + VICTIMS];
   char fd_text[12], number[12], ttl[24];
@@ -391,7 +391,7 @@ static contender_t *over_nodes(nodes_t *nodes, const belay_lock_options_t *optio
   return c;
 }
 
-TEST_IN(of_one_permit_there_may_be_several_servers, nodes, nodes_open(3, NULL)) {
+TEST_IN(one_permit_on_several_servers, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   options.watchdog = BELAY_WATCHDOG_ON;
   options.renew_after_ms = 1000;
@@ -428,7 +428,7 @@ static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
   return error;
 }
 
-TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
+TEST_IN(invalid_options, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_lock_options_t options = lock_options();
   assert_error(make(bed, 1, 1, 1, NULL), 0);
   assert_error(make(bed, 1, BELAY_SEMAPHORE_MAX, BELAY_SEMAPHORE_MAX, &options), 0);
@@ -453,7 +453,7 @@ TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
   assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
 }
 
-BED_TEST(what_is_asked_about_it_is_checked) {
+BED_TEST(invalid_arguments_of_requests) {
   answer_t answer = {.told = 0};
   belay_request_t *request = &answer.request;
   request->data = &answer;

@@ -157,7 +157,7 @@ static int be_holder(const char *url, const char *ttl) {
   return 1; /* it was to be killed */
 }
 
-BED_TEST(a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl) {
+BED_TEST(killed_holder_blocks_for_its_ttl) {
   int64_t ttl = 700 * slow();
   char ttl_text[24], line[64];
   contender_t *heir = contender_new(bed, "door", NULL);

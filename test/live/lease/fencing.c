@@ -16,13 +16,13 @@ static void expect_growth(unsigned n) {
   nodes_close(nodes);
 }
 
-TEST(numbers_grow_with_every_grant) {
+TEST(fence_grows_with_each_grant) {
   expect_growth(1);
   expect_growth(3);
   expect_growth(5);
 }
 
-BED_TEST(a_plain_lock_has_them_too) {
+BED_TEST(fence_of_plain_lock) {
   belay_lock_options_t options = with_ttl(10000);
   options.fencing = true;
   contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
@@ -43,7 +43,7 @@ static void expect_growth_whatever_is_lost(unsigned n, const char *const *loss) 
   nodes_close(nodes);
 }
 
-TEST(they_grow_whatever_is_lost_between_grants) {
+TEST(fence_grows_after_data_loss) {
   static const char *const losses[][2] = {{"SCRIPT", "FLUSH"}, {"DEL", NULL}, {"FLUSHALL", "SYNC"}};
   for (int i = 0; i < 3; i++) {
     expect_growth_whatever_is_lost(1, losses[i]);
@@ -74,12 +74,12 @@ static void expect_one_number_for_one_hold(unsigned n) {
   nodes_close(nodes);
 }
 
-TEST(a_hold_has_one_number_and_what_is_not_held_has_none) {
+TEST(fence_of_hold_is_constant) {
   expect_one_number_for_one_hold(1);
   expect_one_number_for_one_hold(3);
 }
 
-TEST_IN(without_the_option_there_is_none, nodes, nodes_open(1, NULL)) {
+TEST_IN(no_fence_without_option, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = redlock_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(try_lock(c), 0);
@@ -87,7 +87,7 @@ TEST_IN(without_the_option_there_is_none, nodes, nodes_open(1, NULL)) {
   assert_int_equal(server_keys(nodes->server[0]), 1);
 }
 
-TEST_IN(not_with_an_exact_key, nodes, nodes_open(3, NULL)) {
+TEST_IN(fencing_refused_with_exact_key, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = fencing_options();
   belay_lock_t *lock;
   options.key = belay_string("door");
@@ -114,7 +114,7 @@ static uint64_t grow_everywhere(contender_t *c, nodes_t *nodes, uint64_t last) {
   return 0;
 }
 
-TEST_IN(counters_are_remembered_for_a_day_at_least, nodes, nodes_open(3, NULL)) {
+TEST_IN(counter_ttl_is_a_day_or_more, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   (void)grow_everywhere(c, nodes, 0);
   for (unsigned i = 0; i < 3; i++) {
@@ -123,7 +123,7 @@ TEST_IN(counters_are_remembered_for_a_day_at_least, nodes, nodes_open(3, NULL)) 
   }
 }
 
-TEST_IN(an_acquire_that_is_sent_twice_has_one_number, nodes, nodes_open(1, NULL)) {
+TEST_IN(resent_acquire_keeps_fence, nodes, nodes_open(1, NULL)) {
   contender_t *c = fenced(nodes, "door");
   char first[32], counter[256];
   snprintf(counter, sizeof counter, "%s", counter_of(c));
@@ -138,7 +138,7 @@ TEST_IN(an_acquire_that_is_sent_twice_has_one_number, nodes, nodes_open(1, NULL)
 }
 
 /* The guarded resource, which is where it matters. */
-TEST_IN(the_guard_refuses_whoever_came_before, nodes, nodes_open(3, NULL)) {
+TEST_IN(guard_refuses_earlier_holder, nodes, nodes_open(3, NULL)) {
   contender_t *a = fenced(nodes, "door"), *b = fenced(nodes, "door");
   belay_fence_t resource = {.number = 0};
   char of_a[256], of_b[256];
@@ -174,7 +174,7 @@ static void take_a_number(contender_t *c, event_t event) {
   }
 }
 
-TEST(they_grow_in_the_order_of_grants_where_many_contend) {
+TEST(fence_grows_under_contention) {
   nodes_t *nodes = nodes_open(3, NULL);
   queue_t queue = {.last = 0};
   belay_lock_options_t options = fencing_options();
@@ -194,7 +194,7 @@ TEST(they_grow_in_the_order_of_grants_where_many_contend) {
 
 /* ---- counters that are lost, ahead, full, or no counters ---------------------------------------------------- */
 
-TEST_IN(counters_that_are_lost_one_after_the_other, nodes, nodes_open(3, NULL)) {
+TEST_IN(counters_lost_one_by_one, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = in_an_hour(nodes->server[0]); /* so that no clock can help */
   plant_on_all(nodes, c, digits(last));
@@ -204,7 +204,7 @@ TEST_IN(counters_that_are_lost_one_after_the_other, nodes, nodes_open(3, NULL)) 
   }
 }
 
-TEST_IN(nodes_that_are_restarted_empty_one_after_the_other, nodes, nodes_open(3, NULL)) {
+TEST_IN(nodes_restarted_empty_one_by_one, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = 0;
   for (unsigned i = 0; i < 9; i++) {
@@ -225,13 +225,13 @@ static void expect_larger_than_planted(unsigned n) {
   nodes_close(nodes);
 }
 
-TEST(a_counter_that_is_ahead_is_outdone) {
+TEST(fence_exceeds_counter_ahead) {
   expect_larger_than_planted(1);
   expect_larger_than_planted(3);
   expect_larger_than_planted(5);
 }
 
-TEST_IN(one_that_is_ahead_on_a_minority_does_no_harm, nodes, nodes_open(5, NULL)) {
+TEST_IN(counter_ahead_on_minority, nodes, nodes_open(5, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = grow(c, 0);
   plant(nodes->server[0], c, digits(in_an_hour(nodes->server[0])), "somebody else");
@@ -263,7 +263,7 @@ static void expect_an_end(unsigned n) {
   nodes_close(nodes);
 }
 
-TEST(after_the_largest_number_there_is_none) {
+TEST(fence_numbers_used_up) {
   expect_an_end(1);
   expect_an_end(3);
 }
@@ -282,7 +282,7 @@ static void expect_no_grant_from_nonsense(unsigned n, const char *nonsense) {
   nodes_close(nodes);
 }
 
-TEST(a_counter_that_is_none_is_no_reason_for_a_grant) {
+TEST(invalid_counter_refuses_grant) {
   static const char *const all[] = {"", "many", "1e300", "9007199254740992", "9007199254740993"};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     expect_no_grant_from_nonsense(1, all[i]);
@@ -290,7 +290,7 @@ TEST(a_counter_that_is_none_is_no_reason_for_a_grant) {
   }
 }
 
-TEST_IN(a_counter_of_another_type, nodes, nodes_open(3, NULL)) {
+TEST_IN(counter_of_other_type, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   server_do(nodes->server[0], "RPUSH", counter_of(c), "a", NULL);
   uint64_t last = grow(c, 0);
@@ -301,7 +301,7 @@ TEST_IN(a_counter_of_another_type, nodes, nodes_open(3, NULL)) {
   expect_nothing_left(nodes, c);
 }
 
-TEST_IN(a_counter_of_another_type_on_one_node, nodes, nodes_open(1, NULL)) {
+TEST_IN(counter_of_other_type_on_one_node, nodes, nodes_open(1, NULL)) {
   contender_t *c = fenced(nodes, "door");
   server_do(nodes->server[0], "RPUSH", counter_of(c), "a", NULL);
   assert_error(try_lock(c), BELAY_EWRONGTYPE);

@@ -315,7 +315,7 @@ static void expect_same(const resp_t *a, const resp_t *b) {
 }
 
 /* Two servers get the same commands, one of them through the guard. The replies must be equal. */
-TEST(the_reply_is_the_commands_own) {
+TEST(guard_replies_as_the_command) {
   const command_t commands[] = {
       COMMAND("PING"),                               /* a status */
       COMMAND("SET", WORK, "7"),                     /* OK */
@@ -341,7 +341,7 @@ TEST(the_reply_is_the_commands_own) {
 }
 
 /* A failed command does not change the fence: the number from before stays stored. */
-TEST(a_command_that_fails_leaves_the_fence_as_it_was) {
+TEST(failed_command_keeps_fence) {
   const command_t failing[] = {
       COMMAND("LPUSH", WORK, "x"), COMMAND("INCR", WORK),     COMMAND("SET", WORK),
       COMMAND("NOSUCH", WORK),     COMMAND("SUBSCRIBE", "x"), COMMAND(""),
@@ -384,7 +384,7 @@ TEST_ON(a_command_of_too_many_words_is_not_even_begun, server, server_start(NULL
 
 /* ---- what cannot be remembered is not run -------------------------------------------------------------- */
 
-TEST(a_user_who_may_not_write_the_fence) {
+TEST(guard_without_write_permission) {
   needs_one_process("rights in one place");
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "limited", "on", "nopass", "~*", "+@all", "-hset", NULL);

@@ -99,7 +99,7 @@ static void let_go(crowd_t *crowd) {
   bed_until(crowd->bed, crowd->good == good + crowd->held);
 }
 
-TEST(a_hundred_thousand_are_held_and_watched) {
+TEST(hold_100000_locks) {
   crowd_t crowd = {.bed = bed_open(NULL), .held = FULL / (size_t)slow()};
   crowd.locks = calloc(crowd.held, sizeof(belay_lock_t *));
   assert_non_null(crowd.locks);

@@ -101,7 +101,7 @@ BED_TEST_OF(who_has_permits_is_told, o.owner = "me") {
 }
 
 /* A release and an undo remove the permits with the token that took them. */
-BED_TEST(a_label_is_in_all_that_is_said) {
+BED_TEST(label_in_token_and_holders) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = labeled(bed, 9, "c", &options), *d = labeled(bed, 9, "d", &options);
@@ -139,7 +139,7 @@ static void fill(bed_t *bed, const char *n) {
   server_do(bed->server, "EVAL", script, "2", KEY, KEY "::permits", n, NULL);
 }
 
-TEST(of_too_many_the_last_are_told) {
+TEST(too_many_holders_lists_latest) {
   for (int small = 0; small < 2; small++) {
     belay_client_options_t options = client_options();
     options.max_reply = small ? 65536 : options.max_reply;
@@ -158,7 +158,7 @@ TEST(of_too_many_the_last_are_told) {
   }
 }
 
-BED_TEST(what_is_not_ours_is_not_told) {
+BED_TEST(foreign_values_are_refused) {
   static const char *const tokens[] = {
       "x", "0123456789012345678901234567890123456789:", "0123456789012345678901234567890123456789x",
       "0123456789012345678901234567890123456789:12345678901234567890123456789012345678901234567890"
@@ -173,7 +173,7 @@ BED_TEST(what_is_not_ours_is_not_told) {
   assert_int_equal(client_stats(bed).drops, 0);
 }
 
-TEST(it_is_canceled_at_any_time) {
+TEST(holders_canceled) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(60000);
   assert_error(try_lock(labeled(bed, 1, "a", &options)), 0);

@@ -6,7 +6,7 @@
 
 /* ---- extending ----------------------------------------------------------------------------------------- */
 
-BED_TEST(extend_to_more) {
+BED_TEST(extend_to_longer_ttl) {
   belay_lock_options_t options = with_ttl(1000 * slow());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -16,7 +16,7 @@ BED_TEST(extend_to_more) {
   assert_int_equal(c->lost, 0);
 }
 
-BED_TEST(extend_to_less_counts_at_once_and_never_on_the_server) {
+BED_TEST(extend_to_shorter_ttl_is_local) {
   belay_lock_options_t options = with_ttl(60000);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -32,7 +32,7 @@ BED_TEST(extend_to_less_counts_at_once_and_never_on_the_server) {
   assert_between(clock_since_ms(began), short_ttl * 9 / 10, short_ttl + lag());
 }
 
-BED_TEST(extend_to_less_is_kept_by_the_watchdog) {
+BED_TEST(extend_to_shorter_ttl_is_renewed) {
   contender_t *c = contender_new(bed, "door", NULL);
   int64_t short_ttl = kept_ttl();
   assert_error(try_lock(c), 0);
@@ -43,7 +43,7 @@ BED_TEST(extend_to_less_is_kept_by_the_watchdog) {
   assert_true(remaining_ms(c) <= short_ttl);
 }
 
-BED_TEST(an_extended_ttl_counts_for_renewals_until_release) {
+BED_TEST(extended_ttl_lasts_until_release) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -57,7 +57,7 @@ BED_TEST(an_extended_ttl_counts_for_renewals_until_release) {
   assert_true(pttl_of(c) <= ttl);
 }
 
-BED_TEST(extend_by_default_is_the_present_ttl) {
+BED_TEST(extend_default_ttl) {
   belay_lock_options_t options = with_ttl(30000);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -68,7 +68,7 @@ BED_TEST(extend_by_default_is_the_present_ttl) {
   assert_true(remaining_ms(c) > left);
 }
 
-BED_TEST(one_extend_at_a_time_and_only_of_what_is_held) {
+BED_TEST(extend_in_wrong_state) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_error(begin_acquire(c, 0), 0);
@@ -90,7 +90,7 @@ BED_TEST(extend_without_a_callback) {
   bed_until(bed, pttl_of(c) > 30000);
 }
 
-BED_TEST(extend_of_what_is_not_ours_any_more_is_a_loss) {
+BED_TEST(extend_after_key_was_taken) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   foreign_holder(c, 60000);
@@ -104,7 +104,7 @@ BED_TEST(extend_of_what_is_not_ours_any_more_is_a_loss) {
   assert_between(pttl_of(c), 50000, 60000);
 }
 
-BED_TEST(a_release_cancels_a_pending_extend) {
+BED_TEST(release_cancels_extend) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(begin_extend(c, 60000), 0);
@@ -118,7 +118,7 @@ BED_TEST(a_release_cancels_a_pending_extend) {
 
 /* ---- keeping it ---------------------------------------------------------------------------------------- */
 
-BED_TEST(the_watchdog_keeps_it_past_the_ttl) {
+BED_TEST(watchdog_renews) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *holder = contender_new(bed, "door", &options);
@@ -132,7 +132,7 @@ BED_TEST(the_watchdog_keeps_it_past_the_ttl) {
   assert_error(release(holder), 0);
 }
 
-BED_TEST(without_a_watchdog_it_expires_and_that_is_told_once) {
+BED_TEST(no_watchdog_reports_one_loss) {
   int64_t ttl = 300 * slow();
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -162,7 +162,7 @@ static int64_t pttl_after_a_renewal_is_due(belay_lock_options_t options) {
   return left;
 }
 
-TEST(the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given) {
+TEST(watchdog_default) {
   assert_between(pttl_after_a_renewal_is_due(lock_options()), 8800, 9650);
   assert_between(pttl_after_a_renewal_is_due(with_ttl(10000)), 8000, 8700);
   belay_lock_options_t off = lock_options();
@@ -183,7 +183,7 @@ BED_TEST(max_hold_ends_renewal) {
   assert_error(release(c), BELAY_ENOTOWNER);
 }
 
-BED_TEST(a_release_in_time_is_no_loss) {
+BED_TEST(release_in_time_is_no_loss) {
   int64_t ttl = 200 * slow();
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -193,7 +193,7 @@ BED_TEST(a_release_in_time_is_no_loss) {
   assert_int_equal(c->lost, 0);
 }
 
-BED_TEST(drift_is_taken_off_the_ttl) {
+BED_TEST(drift_shortens_lease) {
   belay_lock_options_t options = with_ttl(10000);
   options.drift_ms = 4000;
   contender_t *c = contender_new(bed, "door", &options);

@@ -7,7 +7,7 @@
 
 /* ---- taking it ----------------------------------------------------------------------------------------- */
 
-BED_TEST(a_free_lock_is_taken) {
+BED_TEST(acquire_free_lock) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(try_lock(c), 0);
@@ -18,7 +18,7 @@ BED_TEST(a_free_lock_is_taken) {
   assert_int_equal(server_keys(bed->server), 1);
 }
 
-BED_TEST(one_attempt_at_a_held_lock_says_held) {
+BED_TEST(try_held_lock) {
   contender_t *holder = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
   assert_error(try_lock(other), BELAY_EHELD);
@@ -29,14 +29,14 @@ BED_TEST(one_attempt_at_a_held_lock_says_held) {
   assert_error(acquire(other, 0), BELAY_EHELD);
 }
 
-BED_TEST(locks_of_different_names_are_different) {
+BED_TEST(names_do_not_exclude_each_other) {
   contender_t *one = contender_new(bed, "one", NULL), *two = contender_new(bed, "two", NULL);
   assert_error(try_lock(one), 0);
   assert_error(try_lock(two), 0);
   assert_int_equal(server_keys(bed->server), 2);
 }
 
-BED_TEST(a_waiter_gets_it_when_it_is_released) {
+BED_TEST(waiter_acquires_after_release) {
   contender_t *holder = contender_new(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
@@ -50,7 +50,7 @@ BED_TEST(a_waiter_gets_it_when_it_is_released) {
   assert_true(is_on_server(waiter));
 }
 
-BED_TEST(a_wait_ends_when_its_time_is_over) {
+BED_TEST(wait_times_out) {
   contender_t *holder = contender_new(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
@@ -61,7 +61,7 @@ BED_TEST(a_wait_ends_when_its_time_is_over) {
   assert_error(belay_lock_error(waiter->lock), BELAY_EHELD);
 }
 
-BED_TEST(a_wait_that_is_not_told_is_the_options) {
+BED_TEST(default_wait_is_the_option) {
   belay_lock_options_t options = lock_options();
   options.wait_ms = 250;
   contender_t *holder = contender_new(bed, "door", NULL);
@@ -72,7 +72,7 @@ BED_TEST(a_wait_that_is_not_told_is_the_options) {
   assert_between(clock_since_ms(began), 249, 250 + 200 * slow());
 }
 
-BED_TEST(a_wait_for_ever_ends_when_it_is_canceled) {
+BED_TEST(cancel_endless_wait) {
   contender_t *holder = contender_new(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
@@ -87,7 +87,7 @@ BED_TEST(a_wait_for_ever_ends_when_it_is_canceled) {
   assert_true(is_on_server(holder));
 }
 
-BED_TEST(what_is_canceled_at_once_leaves_nothing) {
+BED_TEST(cancel_at_once_leaves_no_key) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
   assert_error(cancel(c), 0);
@@ -98,7 +98,7 @@ BED_TEST(what_is_canceled_at_once_leaves_nothing) {
   assert_error(try_lock(c), 0);
 }
 
-BED_TEST(attempts_may_be_limited) {
+BED_TEST(attempts_are_limited) {
   belay_lock_options_t options = lock_options();
   options.max_attempts = 3;
   contender_t *holder = contender_new(bed, "door", NULL);
@@ -109,7 +109,7 @@ BED_TEST(attempts_may_be_limited) {
   assert_int_equal(client_stats(bed).calls - before, 3);
 }
 
-BED_TEST(polls_never_outwait_the_holders_ttl) {
+BED_TEST(poll_at_end_of_holders_ttl) {
   belay_lock_options_t rarely = lock_options();
   rarely.retry_min_ms = rarely.retry_max_ms = 5000;
   contender_t *waiter = contender_new(bed, "door", &rarely);
@@ -119,7 +119,7 @@ BED_TEST(polls_never_outwait_the_holders_ttl) {
   assert_between(clock_since_ms(began), 200, 300 + 700 * slow());
 }
 
-BED_TEST(acquire_while_something_pends_or_it_is_held_is_refused) {
+BED_TEST(acquire_in_wrong_state) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(begin_acquire(c, 1000), 0);
   assert_error(begin_acquire(c, 1000), BELAY_ESTATE);
@@ -134,7 +134,7 @@ BED_TEST(acquire_while_something_pends_or_it_is_held_is_refused) {
   assert_error(try_lock(c), 0);
 }
 
-BED_TEST(a_foreign_key_of_another_type_is_named_and_left_alone) {
+BED_TEST(acquire_key_of_other_type) {
   contender_t *c = contender_new(bed, "door", NULL);
   server_do(bed->server, "RPUSH", key_of(c), "a", "b", NULL);
   assert_error(try_lock(c), BELAY_EWRONGTYPE);
@@ -144,7 +144,7 @@ BED_TEST(a_foreign_key_of_another_type_is_named_and_left_alone) {
   assert_int_equal(server_integer(bed->server, "LLEN", key_of(c), NULL), 2);
 }
 
-BED_TEST(an_attempt_that_finds_it_held_never_touches_the_holders_ttl) {
+BED_TEST(failed_attempt_keeps_holders_ttl) {
   contender_t *waiter = contender_new(bed, "door", NULL);
   foreign_holder(waiter, 60000);
   assert_error(acquire(waiter, 300), BELAY_ETIMEDOUT);
@@ -173,7 +173,7 @@ BED_TEST(release_without_a_callback) {
   assert_error(try_lock(c), 0);
 }
 
-BED_TEST(release_without_holding_is_refused) {
+BED_TEST(release_unheld_lock) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(release(c), BELAY_ENOTOWNER);
   foreign_holder(c, 60000);
@@ -187,7 +187,7 @@ BED_TEST(release_without_holding_is_refused) {
   assert_int_equal(c->ended, 3);
 }
 
-BED_TEST(release_of_what_is_not_ours_any_more_removes_nothing) {
+BED_TEST(release_foreign_token) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   foreign_holder(c, 60000);
@@ -200,7 +200,7 @@ BED_TEST(release_of_what_is_not_ours_any_more_removes_nothing) {
   assert_error(release(c), BELAY_ENOTOWNER);
 }
 
-BED_TEST(release_leaves_a_foreign_key_of_another_type_alone) {
+BED_TEST(release_key_of_other_type) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   server_do(bed->server, "DEL", key_of(c), NULL);
@@ -211,7 +211,7 @@ BED_TEST(release_leaves_a_foreign_key_of_another_type_alone) {
 
 /* ---- names, keys, tokens ------------------------------------------------------------------------------- */
 
-TEST(the_key_is_made_of_namespace_family_and_name) {
+TEST(key_format) {
   static const char *const parts[] = {"shop", "eu{1}"};
   belay_client_options_t options = client_options();
   options.namespace_parts = parts;
@@ -226,7 +226,7 @@ TEST(the_key_is_made_of_namespace_family_and_name) {
   bed_close(bed);
 }
 
-BED_TEST(names_may_be_any_bytes_and_long) {
+BED_TEST(names_of_any_bytes) {
   static const char odd[] = {'a', '\0', '\n', '{', '}', (char)0xff, ' '};
   char lengthy[1024];
   memset(lengthy, '{', sizeof lengthy);
@@ -251,7 +251,7 @@ BED_TEST(names_may_be_any_bytes_and_long) {
   c->lock = plain;
 }
 
-BED_TEST(an_exact_key_is_taken_as_it_is) {
+BED_TEST(exact_key) {
   belay_lock_options_t options = lock_options();
   options.key = belay_string("some{thing}::else");
   contender_t *c = contender_new(bed, "whatever", &options);
@@ -290,7 +290,7 @@ BED_TEST_OF(the_token_is_forty_digits_and_a_label, o.owner = "me@here") {
   assert_memory_not_equal(token, again, 40);
 }
 
-BED_TEST(the_label_is_host_and_pid_by_default) {
+BED_TEST(default_label) {
   contender_t *c = contender_new(bed, "door", NULL);
   char host[65] = "", label[128], token[128];
   gethostname(host, sizeof host - 1);
@@ -302,7 +302,7 @@ BED_TEST(the_label_is_host_and_pid_by_default) {
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
-BED_TEST(a_held_lock_keeps_the_loop_alive_only_if_asked_to) {
+BED_TEST(held_lock_with_ref_keeps_loop_alive) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_false(uv_loop_alive(&bed->loop));
   assert_error(begin_acquire(c, 0), 0);
@@ -321,7 +321,7 @@ BED_TEST(a_held_lock_keeps_the_loop_alive_only_if_asked_to) {
   assert_int_equal(c->ended, 2);
 }
 
-BED_TEST(data_is_the_callers) {
+BED_TEST(data_pointer) {
   int mine, other;
   belay_lock_options_t options = lock_options();
   options.data = &mine;
@@ -335,21 +335,21 @@ BED_TEST(data_is_the_callers) {
   assert_ptr_equal(belay_client_belay(bed->client), bed->belay);
 }
 
-BED_TEST(the_name_is_copied) {
+BED_TEST(name_is_copied) {
   char name[] = "door";
   contender_t *c = contender_new(bed, name, NULL);
   memset(name, 'x', sizeof name);
   assert_string_equal(key_of(c), "belay::lock::{door}");
 }
 
-TEST(losses_have_names) {
+TEST(names_of_losses) {
   assert_string_equal(belay_lost_name(BELAY_LOST_EXPIRED), "expired");
   assert_string_equal(belay_lost_name(BELAY_LOST_TAKEN), "taken");
   assert_string_equal(belay_lost_name(BELAY_LOST_MAX_HOLD), "max-hold");
   assert_string_equal(belay_lost_name(BELAY_LOST_CLOSED), "closed");
 }
 
-BED_TEST(a_hundred_contenders_take_turns) {
+BED_TEST(hundred_contenders) {
   enum { CONTENDERS = 100 };
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 5;

@@ -74,7 +74,7 @@ static bool is_up(const belay_client_t *client) {
   return stats.connections_up > 0;
 }
 
-TEST(a_connection_that_breaks_while_the_others_are_asked) {
+TEST(connection_breaks_during_round) {
   nodes_t *nodes = nodes_open(3, NULL);
   relay_t *wire = relay_start(server_url(nodes->server[0]));
   belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(wire), NULL), nodes->client[1],
@@ -112,7 +112,7 @@ TEST(a_connection_that_breaks_while_the_others_are_asked) {
 
 /* The client reaches the first server under the third address. A key that an extend finds there
  * is released. */
-TEST(a_key_that_is_found_under_another_address_is_released) {
+TEST(duplicate_server_is_released) {
   nodes_t *nodes = nodes_open(2, NULL);
   relay_t *first = relay_start(server_url(nodes->server[0]));
   relay_t *third = relay_start(server_url(nodes->server[0]));
@@ -152,7 +152,7 @@ static void stall_behind_a_call(void *ctx, const belay_trace_t *trace) {
 }
 
 /* The delay before the next attempt is measured by rounds, not by how long the loop was away. */
-TEST(a_loop_that_stood_still_asks_again_soon) {
+TEST(retry_after_stalled_loop) {
   belay_client_options_t client = client_options();
   client.trace = stall_behind_a_call;
   belay_lock_options_t options = redlock_options(2000);
@@ -179,7 +179,7 @@ static void oversleep(contender_t *c, event_t event) {
 }
 
 /* A majority granted both attempts. The second callback gets the current truth, not the old one. */
-TEST_IN(a_grant_that_is_over_before_it_is_told_is_none, nodes, nodes_open(3, NULL)) {
+TEST_IN(grant_expires_before_callback, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = redlock_options(300);
   contender_t *c[] = {nodes_contender(nodes, "one", &options),
                       nodes_contender(nodes, "two", &options)};

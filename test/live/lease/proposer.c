@@ -4,7 +4,7 @@
 
 /* ---- proposers that come late ------------------------------------------------------------------------------ */
 
-TEST_IN(what_a_paused_proposer_read_is_refused_later, nodes, nodes_open(3, NULL)) {
+TEST_IN(paused_proposer_is_refused, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t paused = read_all_by_hand(nodes, c);
   (void)grow(c, paused);
@@ -13,7 +13,7 @@ TEST_IN(what_a_paused_proposer_read_is_refused_later, nodes, nodes_open(3, NULL)
 }
 
 /* The counters being ahead of the clocks, both read the same. */
-TEST_IN(and_so_it_is_where_both_read_the_same, nodes, nodes_open(3, NULL)) {
+TEST_IN(paused_proposer_with_equal_number, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
   uint64_t paused = read_all_by_hand(nodes, c);
@@ -25,7 +25,7 @@ TEST_IN(and_so_it_is_where_both_read_the_same, nodes, nodes_open(3, NULL)) {
 
 /* One had its number accepted on a minority and was paused; then there is another holder. Either has that one a
  * larger number, or the same, and then the paused one gets no majority any more. */
-TEST_IN(a_number_that_a_minority_accepted_is_nobodys_later, nodes, nodes_open(3, NULL)) {
+TEST_IN(number_accepted_by_minority, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
   uint64_t paused = read_all_by_hand(nodes, c);
@@ -72,12 +72,12 @@ static void expect_no_number_twice(unsigned n) {
   nodes_close(nodes);
 }
 
-TEST(two_proposers_of_one_number_never_both_have_a_majority) {
+TEST(equal_numbers_of_two_proposers) {
   expect_no_number_twice(3);
   expect_no_number_twice(5);
 }
 
-TEST_IN(a_smaller_number_is_refused_wherever_a_larger_one_was_first, nodes, nodes_open(5, NULL)) {
+TEST_IN(smaller_number_is_refused, nodes, nodes_open(5, NULL)) {
   contender_t *c = fenced(nodes, "door");
   for (unsigned order = 0; order < 1U << 5; order++) {
     uint64_t number = read_all_by_hand(nodes, c), two[2] = {number, number + 1};
@@ -89,7 +89,7 @@ TEST_IN(a_smaller_number_is_refused_wherever_a_larger_one_was_first, nodes, node
 }
 
 /* Accepting is remembered with the token, so that it may be sent again. */
-TEST_IN(an_accept_that_is_sent_twice_is_accepted_twice, nodes, nodes_open(1, NULL)) {
+TEST_IN(resent_accept, nodes, nodes_open(1, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t number = read_by_hand(nodes->server[0], c);
   assert_int_equal(accept_by_hand(nodes->server[0], c, number, "mine"), 1);
@@ -153,16 +153,14 @@ static void overtake(trap_t *trap) {
   plant_on_all(trap->nodes, trap->c, digits(trap->planted));
 }
 
-TEST_IN(who_is_overtaken_between_reading_and_accepting_reads_again, trap,
-        trap_open("fence_accept", overtake, 1)) {
+TEST_IN(overtaken_proposer_reads_again, trap, trap_open("fence_accept", overtake, 1)) {
   set_trap(trap);
   assert_error(try_lock(trap->c), 0);
   assert_int_equal(trap->sprung, 1);
   assert_true(fence_of(trap->c) > trap->planted);
 }
 
-TEST_IN(who_is_overtaken_again_and_again_gives_up_in_time, trap,
-        trap_open("fence_accept", overtake, 1000000)) {
+TEST_IN(overtaken_proposer_gives_up, trap, trap_open("fence_accept", overtake, 1000000)) {
   set_trap(trap);
   int64_t began = clock_now();
   assert_int_not_equal(try_lock(trap->c), 0);
@@ -177,8 +175,7 @@ static void oversleep(trap_t *trap) {
   stall_ms(1800 * slow());
 }
 
-TEST_IN(who_oversleeps_before_accepting_has_nothing, trap,
-        trap_open("fence_accept", oversleep, 1)) {
+TEST_IN(deadline_passes_before_accept, trap, trap_open("fence_accept", oversleep, 1)) {
   set_trap(trap);
   assert_int_not_equal(try_lock(trap->c), 0);
   assert_int_equal(trap->sprung, 1);
@@ -205,15 +202,15 @@ static void expect_no_grant_without_a_majority_for(const char *script) {
   trap_close(trap);
 }
 
-TEST(a_majority_that_stops_before_it_is_read) {
+TEST(majority_stalls_before_read) {
   expect_no_grant_without_a_majority_for("fence_read");
 }
 
-TEST(a_majority_that_stops_before_it_accepts) {
+TEST(majority_stalls_before_accept) {
   expect_no_grant_without_a_majority_for("fence_accept");
 }
 
-TEST_IN(a_minority_that_stands_still_delays_nothing, nodes, nodes_open(5, NULL)) {
+TEST_IN(stalled_minority_causes_no_delay, nodes, nodes_open(5, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = grow(c, 0);
   server_pause(nodes->server[1]);

@@ -7,7 +7,7 @@
 
 /* ---- the marker ------------------------------------------------------------------------------------------- */
 
-TEST(the_marker_names_the_server_and_stays) {
+TEST(marker_contents) {
   char max_ttl[24];
   nodes_t *nodes = visit();
   snprintf(max_ttl, sizeof max_ttl, "%lld", (long long)MAX_TTL);
@@ -21,7 +21,7 @@ TEST(the_marker_names_the_server_and_stays) {
   leave(nodes);
 }
 
-TEST(a_marker_of_another_type_costs_that_node_its_vote) {
+TEST(marker_of_other_type) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   server_do(nodes->server[1], "SET", marker_key(), "something else", NULL);
@@ -51,7 +51,7 @@ TEST_IN(fresh_servers_do_not_vote, nodes, nodes_open(3, NULL)) {
   assert_int_equal(nodes_keys(nodes), 0);
 }
 
-TEST(a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl) {
+TEST(fresh_servers_vote_after_max_ttl) {
   int64_t began = clock_now();
   nodes_t *nodes = nodes_open(3, NULL);
   contender_t *c = quarantined(nodes, "door");
@@ -60,7 +60,7 @@ TEST(a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl) {
   nodes_close(nodes);
 }
 
-TEST_IN(off_they_vote_at_once_and_no_marker_is_written, nodes, nodes_open(3, NULL)) {
+TEST_IN(quarantine_off, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_OFF);
   ask_until(nodes_contender(nodes, "door", &options), BELAY_VOTE_GRANTED, 3);
   nodes_settle(nodes);
@@ -68,14 +68,14 @@ TEST_IN(off_they_vote_at_once_and_no_marker_is_written, nodes, nodes_open(3, NUL
     assert_int_equal(server_keys(nodes->server[i]), 0);
 }
 
-TEST_IN(trust_changes_nothing_where_servers_tell_their_run_id, nodes, nodes_open(3, NULL)) {
+TEST_IN(trust_with_known_run_id, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
   contender_t *c = nodes_contender(nodes, "door", &options);
   ask_until(c, BELAY_VOTE_QUARANTINED, 2);
   assert_error(try_lock(c), BELAY_ENOQUORUM);
 }
 
-TEST(a_plain_lock_may_have_a_quarantine) {
+TEST(quarantine_of_plain_lock) {
   needs_one_server("a quarantine");
   int64_t began = clock_now();
   bed_t *bed = bed_open(NULL);
@@ -92,7 +92,7 @@ TEST(a_plain_lock_may_have_a_quarantine) {
   bed_close(bed);
 }
 
-BED_TEST(a_plain_lock_has_none_unless_asked_to) {
+BED_TEST(quarantine_default_of_plain_lock) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_int_equal(server_keys(bed->server), 1);
@@ -100,7 +100,7 @@ BED_TEST(a_plain_lock_has_none_unless_asked_to) {
 
 /* ---- one namespace, one max_ttl --------------------------------------------------------------------------- */
 
-TEST(another_max_ttl_in_the_same_namespace_is_a_mismatch) {
+TEST(max_ttl_mismatch) {
   nodes_t *nodes = visit();
   belay_lock_options_t options = quarantine_options();
   ask_until(quarantined(nodes, "door"), BELAY_VOTE_GRANTED, 3);
@@ -115,7 +115,7 @@ TEST(another_max_ttl_in_the_same_namespace_is_a_mismatch) {
   leave(nodes);
 }
 
-TEST(a_mismatch_on_a_minority_costs_that_vote_only) {
+TEST(max_ttl_mismatch_on_minority) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_GRANTED, 3);
@@ -136,7 +136,7 @@ static int new_status(nodes_t *nodes, const belay_lock_options_t *options) {
   return error;
 }
 
-TEST(no_ttl_may_be_longer_than_max_ttl) {
+TEST(ttl_above_max_ttl) {
   nodes_t *nodes = visit();
   belay_lock_options_t options = quarantine_options();
   options.ttl_ms = options.max_ttl_ms;
@@ -151,7 +151,7 @@ TEST(no_ttl_may_be_longer_than_max_ttl) {
   leave(nodes);
 }
 
-TEST(nor_be_extended_to_more) {
+TEST(extend_above_max_ttl) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   assert_error(wait_for(c), 0);
@@ -175,7 +175,7 @@ static void extend_until_it_counts(nodes_t *nodes, contender_t *c, int64_t resta
 }
 
 /* Nor does a renewal that sets it again bring one back before its time. */
-TEST_IN(a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes, nodes, seasoned(3)) {
+TEST_IN(restored_key_does_not_count_in_quarantine, nodes, seasoned(3)) {
   contender_t *c = quarantined(nodes, "door");
   unsigned said[BELAY_VOTES] = {0};
   assert_error(wait_for(c), 0);
@@ -217,14 +217,14 @@ static void expect_no_vote_by_renewals(bool heard) {
   nodes_close(nodes);
 }
 
-TEST(nor_where_it_was_set_before_that) {
+TEST(key_set_before_restart_does_not_count) {
   expect_no_vote_by_renewals(true);
   expect_no_vote_by_renewals(false);
 }
 
 /* ---- servers that do not tell ----------------------------------------------------------------------------- */
 
-TEST(servers_that_do_not_tell_their_run_id_never_vote) {
+TEST(hidden_run_id_never_votes) {
   nodes_t *nodes = visit_without_info();
   contender_t *c = quarantined(nodes, "door");
   assert_error(acquire(c, MAX_TTL + 1 * SECONDS), BELAY_ENOQUORUM);
@@ -234,7 +234,7 @@ TEST(servers_that_do_not_tell_their_run_id_never_vote) {
   leave(nodes);
 }
 
-TEST(unless_they_are_trusted) {
+TEST(hidden_run_id_with_trust) {
   nodes_t *nodes = visit_without_info();
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
   ask_until(nodes_contender(nodes, "door", &options), BELAY_VOTE_GRANTED, 3);
@@ -243,7 +243,7 @@ TEST(unless_they_are_trusted) {
 
 /* ---- connections, and many of them ------------------------------------------------------------------------ */
 
-TEST(a_new_connection_to_the_same_server_costs_no_vote) {
+TEST(reconnect_keeps_vote) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_GRANTED, 3);
@@ -333,14 +333,14 @@ static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
   assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
 }
 
-TEST_IN(one_whose_grants_do_not_count_is_not_woken_by_its_own_undo, bed, bed_without_info()) {
+TEST_IN(own_undo_does_not_wake, bed, bed_without_info()) {
   belay_lock_options_t options = quarantine_options();
   contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
   assert_error(try_lock(c), BELAY_EQUARANTINED);
   expect_patience(bed, &c, 1);
 }
 
-TEST_IN(nor_do_two_of_them_wake_each_other, bed, bed_without_info()) {
+TEST_IN(undos_of_two_contenders_do_not_wake, bed, bed_without_info()) {
   belay_lock_options_t options = quarantine_options();
   contender_t *c[2];
   for (int i = 0; i < 2; i++)
@@ -348,7 +348,7 @@ TEST_IN(nor_do_two_of_them_wake_each_other, bed, bed_without_info()) {
   expect_patience(bed, c, 2);
 }
 
-TEST_IN(nor_one_in_a_queue, bed, bed_without_info()) {
+TEST_IN(own_undo_does_not_wake_queue, bed, bed_without_info()) {
   belay_lock_options_t options = quarantine_options();
   options.fair = true;
   contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
@@ -356,7 +356,7 @@ TEST_IN(nor_one_in_a_queue, bed, bed_without_info()) {
   expect_patience(bed, &c, 1);
 }
 
-BED_TEST(nor_one_that_is_granted_by_too_few_replicas) {
+BED_TEST(own_undo_does_not_wake_without_replicas) {
   belay_lock_options_t options = with_ttl(TTL);
   options.min_replicas = 1;
   options.replica_timeout_ms = 1;

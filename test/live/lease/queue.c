@@ -55,7 +55,7 @@ static belay_lock_options_t patient(void) {
   return options;
 }
 
-BED_TEST(a_client_serves_in_order_and_hands_over) {
+BED_TEST(queue_order_and_hand_over) {
   belay_lock_options_t options = patient();
   options.fencing = true;
   options.max_handovers = 1000;
@@ -76,7 +76,7 @@ BED_TEST(a_client_serves_in_order_and_hands_over) {
   assert_int_equal(server_keys(bed->server), 1); /* the counter */
 }
 
-BED_TEST(after_so_many_times_others_have_their_turn) {
+BED_TEST(hand_overs_are_limited) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = patient();
   options.max_handovers = 4;
@@ -95,7 +95,7 @@ BED_TEST(after_so_many_times_others_have_their_turn) {
   assert_in_range(at, 0, 9); /* after four of ours, or eight if it was slow for once */
 }
 
-BED_TEST(without_hand_over_each_release_gives_it_back) {
+BED_TEST(no_hand_overs) {
   belay_lock_options_t options = with_ttl(30000);
   options.max_handovers = 0;
   turns_t turns = {.least_ttl = INT64_MAX};
@@ -175,19 +175,19 @@ static unsigned turns_beside(bool close, belay_wakeup_t wakeup) {
   return turns;
 }
 
-TEST(who_is_told_has_its_turns) {
+TEST(notified_client_gets_turns) {
   unsigned turns = turns_beside(false, BELAY_WAKE_NOTIFY);
   print_message("%u turns\n", turns);
   assert_true(turns >= 20);
 }
 
-TEST(also_beside_handles_that_are_closed) {
+TEST(turns_with_closed_handles) {
   unsigned turns = turns_beside(true, BELAY_WAKE_NOTIFY);
   print_message("%u turns\n", turns);
   assert_true(turns >= 20);
 }
 
-TEST(who_only_asks_now_and_then_has_some) {
+TEST(polling_client_gets_grants) {
   unsigned turns = turns_beside(false, BELAY_WAKE_POLL);
   print_message("%u turns\n", turns);
   assert_true(turns >= 1);
@@ -195,7 +195,7 @@ TEST(who_only_asks_now_and_then_has_some) {
 
 /* ---- who leaves the line ------------------------------------------------------------------------------------- */
 
-BED_TEST(who_stops_waiting_is_passed_by) {
+BED_TEST(canceled_waiter_is_skipped) {
   belay_lock_options_t options = patient();
   contender_t *all[5];
   for (int i = 0; i < 5; i++)
@@ -214,7 +214,7 @@ BED_TEST(who_stops_waiting_is_passed_by) {
   assert_true(is_on_server(all[4]));
 }
 
-BED_TEST(a_loss_lets_the_next_one_try) {
+BED_TEST(loss_gives_turn_to_next) {
   belay_lock_options_t options = patient();
   options.ttl_ms = kept_ttl();
   options.watchdog = BELAY_WATCHDOG_OFF;
@@ -229,7 +229,7 @@ BED_TEST(a_loss_lets_the_next_one_try) {
 }
 
 /* A queued waiter gets the cause of the failures of those before it. */
-BED_TEST(a_server_that_is_away_is_a_reason) {
+BED_TEST(queued_waiter_reports_unreachable) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = 500;
   contender_t *first = contender_new(bed, "door", &options);
@@ -273,7 +273,7 @@ static void end_passing(far_t *far) {
   relay_stop(far->wire);
 }
 
-TEST(an_heir_that_is_canceled_leaves_the_release_as_it_is) {
+TEST(receiver_canceled_during_hand_over) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
   assert_error(cancel(far.heir), 0);
@@ -282,7 +282,7 @@ TEST(an_heir_that_is_canceled_leaves_the_release_as_it_is) {
   end_passing(&far);
 }
 
-TEST(an_heir_that_is_closed_leaves_the_release_as_it_is) {
+TEST(receiver_closed_during_hand_over) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
   assert_error(begin_close(far.heir), 0);
@@ -291,7 +291,7 @@ TEST(an_heir_that_is_closed_leaves_the_release_as_it_is) {
   end_passing(&far);
 }
 
-TEST(a_giver_that_is_closed_gives_all_the_same) {
+TEST(holder_closed_during_hand_over) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
   assert_error(begin_close(far.giver), 0);
@@ -302,7 +302,7 @@ TEST(a_giver_that_is_closed_gives_all_the_same) {
 }
 
 /* The reply is lost with the connection: no callback reports a grant, and the lock is free. */
-TEST(a_hand_over_that_is_not_answered) {
+TEST(hand_over_reply_lost) {
   far_t far = begin_passing(300 * slow());
   bed_run_for(far.bed, 20);
   relay_cut(far.wire); /* first: the answer may be just coming */
@@ -333,12 +333,12 @@ static void expect_a_wake_up(bed_t *bed) {
   assert_true(clock_since_ms(began) < 1000 * slow());
 }
 
-BED_TEST(a_release_wakes_who_waits_elsewhere) {
+BED_TEST(release_wakes_other_client) {
   expect_a_wake_up(bed);
   assert_true(server_publications(bed->server) > 0);
 }
 
-TEST(in_a_cluster_by_its_shard) {
+TEST(release_wakes_other_client_in_cluster) {
   const server_options_t cluster = {.cluster = true};
   server_t *server = server_start(&cluster);
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
@@ -351,7 +351,7 @@ TEST(in_a_cluster_by_its_shard) {
   bed_close(bed);
 }
 
-BED_TEST(who_polls_tells_nobody_and_hears_nothing) {
+BED_TEST(polling_lock_publishes_nothing) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = lock_options();
   options.wakeup = BELAY_WAKE_POLL;
@@ -385,7 +385,7 @@ BED_TEST(polls_back_off) {
 
 /* A waiter's wait ends after the lock was passed to it, and before it has asked for it. It was refused before, but that
  * says nothing about the lock that it was to get. */
-BED_TEST(a_lock_that_is_passed_to_a_waiter_at_the_end_of_its_wait_is_released) {
+BED_TEST(hand_over_at_end_of_wait) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = with_ttl(60000);
   options.wakeup = BELAY_WAKE_POLL;

@@ -98,19 +98,19 @@ static void try_all_occupied(unsigned n) {
   nodes_close(nodes);
 }
 
-TEST(each_pattern_of_one_occupied_node) {
+TEST(occupied_nodes_of_one) {
   try_all_occupied(1);
 }
 
-TEST(each_pattern_of_three_occupied_nodes) {
+TEST(occupied_nodes_of_three) {
   try_all_occupied(3);
 }
 
-TEST(each_pattern_of_four_occupied_nodes) {
+TEST(occupied_nodes_of_four) {
   try_all_occupied(4);
 }
 
-TEST(each_pattern_of_five_occupied_nodes) {
+TEST(occupied_nodes_of_five) {
   try_all_occupied(5);
 }
 
@@ -262,14 +262,14 @@ static void try_all_moods(unsigned n) {
   nodes_close(nodes);
 }
 
-TEST(each_pattern_of_three_nodes_that_answer_refuse_or_hang) {
+TEST(node_faults_of_three) {
   try_all_moods(3);
 }
 
-TEST(each_pattern_of_four_nodes_that_answer_refuse_or_hang) {
+TEST(node_faults_of_four) {
   try_all_moods(4);
 }
 
-TEST(each_pattern_of_five_nodes_that_answer_refuse_or_hang) {
+TEST(node_faults_of_five) {
   try_all_moods(5);
 }

@@ -33,7 +33,7 @@ static void expect_lost_soon(contender_t *c, int64_t since) {
   assert_true(clock_since_ms(since) < SOON_MS);
 }
 
-BED_TEST(a_server_that_comes_back_empty_is_asked) {
+BED_TEST(empty_server_is_noticed) {
   contender_t *c = hold(bed, false);
   int64_t began = clock_now();
   server_kill(bed->server);
@@ -41,7 +41,7 @@ BED_TEST(a_server_that_comes_back_empty_is_asked) {
   expect_lost_soon(c, began);
 }
 
-BED_TEST(a_server_that_comes_back_with_its_data_changes_nothing) {
+BED_TEST(server_back_with_data) {
   contender_t *c = hold(bed, false);
   server_restart_keeping(bed->server);
   bed_until(bed, server_calls(bed->server, "pexpire") > 0); /* of the new run */
@@ -51,7 +51,7 @@ BED_TEST(a_server_that_comes_back_with_its_data_changes_nothing) {
 }
 
 /* A majority has it still; the one that has lost it is given it again. */
-TEST_IN(one_of_three_servers_comes_back_empty, nodes, nodes_open(3, NULL)) {
+TEST_IN(one_of_three_servers_back_empty, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t options = watched(TTL);
   options.quarantine = BELAY_QUARANTINE_OFF;
@@ -67,7 +67,7 @@ TEST_IN(one_of_three_servers_comes_back_empty, nodes, nodes_open(3, NULL)) {
   assert_true(remaining_ms(c) > 0);
 }
 
-TEST(a_holder_learns_that_it_is_broken) {
+TEST(break_is_noticed) {
   for (int fair = 0; fair < 2; fair++) {
     bed_t *bed = bed_open(NULL);
     contender_t *c = hold(bed, fair == 1);
@@ -85,7 +85,7 @@ TEST(a_holder_learns_that_it_is_broken) {
 }
 
 /* The loss of the lease may have been missed while the subscription was down. */
-BED_TEST(a_holder_that_could_not_listen_asks) {
+BED_TEST(break_without_subscription) {
   contender_t *c = hold(bed, false);
   hold_quietly(bed, c);
   int64_t began = clock_now();

@@ -11,7 +11,7 @@ static belay_lock_tally_t tally_of(const contender_t *c) {
 
 /* ---- the same functions as for any lock -------------------------------------------------------------------- */
 
-TEST_IN(it_is_taken_and_given_back_as_any_lock_is, nodes, nodes_open(5, NULL)) {
+TEST_IN(acquire_and_release, nodes, nodes_open(5, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
   contender_t *d = nodes_contender(nodes, "door", &options);
@@ -33,7 +33,7 @@ TEST_IN(it_is_taken_and_given_back_as_any_lock_is, nodes, nodes_open(5, NULL)) {
 }
 
 /* On each node it is the same lock that a plain one of that name is. */
-TEST_IN(a_plain_lock_of_that_name_has_the_same_key, nodes, nodes_open(3, NULL)) {
+TEST_IN(same_key_as_plain_lock, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(try_lock(c), 0);
@@ -44,7 +44,7 @@ TEST_IN(a_plain_lock_of_that_name_has_the_same_key, nodes, nodes_open(3, NULL)) 
   }
 }
 
-TEST(servers_on_tcp_and_on_unix_sockets_make_a_lock_together) {
+TEST(tcp_and_unix_servers) {
   needs_quorum();
   enum { NODES = 5 };
   const server_options_t tcp = {.address = "127.0.0.1"};
@@ -107,7 +107,7 @@ static const struct {
              {15, false, 0, 8},
              {16, false, BELAY_EINVAL, 0}};
 
-TEST_IN(how_many_nodes_there_may_be, bed, bed_open_at("unix:///nowhere", NULL)) {
+TEST_IN(numbers_of_nodes, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_client_t *clients[BELAY_NODES_MAX + 1];
   for (unsigned i = 0; i <= BELAY_NODES_MAX; i++) {
     char url[32];
@@ -137,7 +137,7 @@ static belay_client_t *stranger(bed_t *bed, const char *owner, const char *space
   return bed_connect(bed, "unix:///nowhere/else", &options);
 }
 
-TEST(what_no_lock_can_be_made_of) {
+TEST(invalid_clients) {
   bed_t *bed = bed_open_at("unix:///nowhere/0", NULL), *other = bed_open_at("unix:///x", NULL);
   belay_client_t *a = bed->client, *b = bed_connect(bed, "unix:///nowhere/1", NULL);
   belay_client_t *c = bed_connect(bed, "unix:///nowhere/2", NULL);
@@ -163,7 +163,7 @@ TEST(what_no_lock_can_be_made_of) {
   bed_close(bed);
 }
 
-TEST_IN(a_node_may_take_a_tenth_of_the_ttl_to_answer, bed, bed_open_at("unix:///nowhere/0", NULL)) {
+TEST_IN(node_timeout_range, bed, bed_open_at("unix:///nowhere/0", NULL)) {
   static const struct {
     int64_t ttl_ms, timeout_ms;
     int expected;
@@ -192,7 +192,7 @@ static void open_twins(nodes_t *nodes, belay_client_t *clients[3]) {
 }
 
 /* One server's two votes would be a majority of three. */
-TEST(one_server_reached_twice_is_noticed_when_the_lock_is_taken) {
+TEST(duplicate_server_found_by_acquire) {
   static const int64_t waits[] = {0, 60000};
   for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
     belay_client_t *clients[3];
@@ -209,7 +209,7 @@ TEST(one_server_reached_twice_is_noticed_when_the_lock_is_taken) {
 }
 
 /* Once its second client is connected it is noticed; until then the other server makes a majority with it. */
-TEST(one_server_reached_twice_has_one_vote) {
+TEST(duplicate_server_has_one_vote) {
   nodes_t *nodes = nodes_open(2, NULL);
   belay_client_t *clients[3];
   open_twins(nodes, clients);
@@ -228,7 +228,7 @@ TEST(one_server_reached_twice_has_one_vote) {
   nodes_close(nodes);
 }
 
-TEST(one_server_reached_twice_is_refused_if_that_is_known) {
+TEST(duplicate_server_found_by_constructor) {
   nodes_t *nodes = nodes_open(2, NULL);
   belay_client_t *clients[3];
   open_twins(nodes, clients);
@@ -284,7 +284,7 @@ static const struct {
     {when_of_another_type, BELAY_EWRONGTYPE},
 };
 
-TEST(with_one_node_it_says_what_a_plain_lock_says) {
+TEST(statuses_of_one_node) {
   for (size_t i = 0; i < sizeof plain_cases / sizeof *plain_cases; i++)
     for (int plain = 0; plain < 2; plain++) {
       nodes_t *nodes = nodes_open(1, NULL);
@@ -342,17 +342,17 @@ static void lose(size_t i, bool warm) {
   nodes_close(nodes);
 }
 
-TEST(a_majority_is_enough_when_the_others_are_lost) {
+TEST(minority_lost) {
   for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
     lose(i, true);
 }
 
-TEST(a_majority_is_enough_when_the_others_were_never_there) {
+TEST(minority_never_reachable) {
   for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
     lose(i, false);
 }
 
-TEST_IN(two_nodes_are_both_needed, nodes, nodes_open(2, NULL)) {
+TEST_IN(two_nodes_need_both, nodes, nodes_open(2, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   options.allow_small = true;
   contender_t *c = nodes_contender(nodes, "door", &options);
@@ -368,7 +368,7 @@ TEST_IN(two_nodes_are_both_needed, nodes, nodes_open(2, NULL)) {
   assert_int_equal(nodes_holding(nodes, c), 2);
 }
 
-TEST_IN(a_waiter_gets_it_when_enough_nodes_are_back, nodes, nodes_open(5, NULL)) {
+TEST_IN(waiter_acquires_when_majority_is_back, nodes, nodes_open(5, NULL)) {
   contender_t *c = nodes_contender(nodes, "door", NULL);
   nodes_warm(nodes);
   nodes_kill(nodes, 3);
@@ -406,7 +406,7 @@ static const struct {
     {spoil_permission, 2, 0}, {spoil_permission, 3, BELAY_EPERM}};
 
 /* Also for one who would wait: it will be the same next time. */
-TEST(a_reason_that_lasts_is_told_instead_of_no_quorum) {
+TEST(lasting_refusal_is_reported) {
   static const int64_t waits[] = {0, 60000};
   for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++)
     for (size_t j = 0; j < sizeof waits / sizeof *waits; j++) {

@@ -58,7 +58,7 @@ static bool race_goes_on(race_t *race) {
   return done < RIVALS;
 }
 
-TEST(three_rivals_for_five_nodes_all_have_their_turns) {
+TEST(three_contenders_for_five_nodes) {
   race_t race = {.nodes = nodes_open(5, NULL)};
   belay_lock_options_t options = unhurried_options(60000);
   for (unsigned i = 0; i < RIVALS; i++) {
@@ -78,7 +78,7 @@ TEST(three_rivals_for_five_nodes_all_have_their_turns) {
 }
 
 /* Two nodes for one, two for another, one for a third: and none of them lets go. */
-TEST(a_split_vote_is_over_when_the_ttls_are) {
+TEST(split_vote_ends_with_ttls) {
   static const char *const strangers[] = {"one", "one", "another", "another", "a third"};
   const int64_t ttl_ms = lag() + 1000 * slow(); /* longer than it takes to ask once */
   char ttl[24];
@@ -127,7 +127,7 @@ static void expect_all_undone(nodes_t *nodes, unsigned paused) {
   assert_int_equal(nodes_keys(nodes), 0);
 }
 
-TEST(late_grants_of_an_attempt_that_failed_are_undone) {
+TEST(late_grants_after_failure) {
   for (unsigned paused = 3; paused <= 5; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -138,7 +138,7 @@ TEST(late_grants_of_an_attempt_that_failed_are_undone) {
   }
 }
 
-TEST(late_grants_of_an_attempt_that_is_canceled_are_undone) {
+TEST(late_grants_after_cancel) {
   for (unsigned paused = 3; paused <= 5; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -151,7 +151,7 @@ TEST(late_grants_of_an_attempt_that_is_canceled_are_undone) {
   }
 }
 
-TEST(late_grants_of_an_attempt_that_is_closed_are_undone) {
+TEST(late_grants_after_close) {
   for (unsigned paused = 3; paused <= 5; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -166,7 +166,7 @@ TEST(late_grants_of_an_attempt_that_is_closed_are_undone) {
   }
 }
 
-TEST(late_grants_of_a_lock_that_was_closed_while_held_are_undone) {
+TEST(late_grants_after_close_of_held_lock) {
   for (unsigned paused = 1; paused <= 2; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -204,16 +204,16 @@ static void expect_late_grants_to_stay(bool wait) {
   }
 }
 
-TEST(late_grants_of_a_lock_that_is_held_stay) {
+TEST(late_grants_of_held_lock) {
   expect_late_grants_to_stay(false);
 }
 
-TEST(grants_that_come_after_their_deadline_stay_with_a_lock_that_is_held) {
+TEST(overdue_grants_of_held_lock) {
   expect_late_grants_to_stay(true);
 }
 
 /* More would only be left for it to do when it goes on. Once it has said something it is asked again. */
-TEST(a_node_that_stands_still_is_not_asked_again) {
+TEST(stalled_node_is_skipped) {
   contender_t *c = open_paused(1);
   nodes_t *nodes = c->arg;
   assert_error(try_lock(c), 0);
@@ -233,7 +233,7 @@ TEST(a_node_that_stands_still_is_not_asked_again) {
   nodes_close(nodes);
 }
 
-TEST(a_release_reaches_nodes_that_stand_still_when_they_go_on) {
+TEST(release_reaches_stalled_nodes) {
   for (unsigned paused = 1; paused <= 5; paused++) {
     contender_t *c = open_paused(0);
     nodes_t *nodes = c->arg;
@@ -357,7 +357,7 @@ static void weather(uint32_t seed) {
   nodes_close(storm.nodes);
 }
 
-TEST(a_storm_leaves_nothing_behind) {
+TEST(many_contenders_leave_no_keys) {
   for (uint32_t seed = 1; seed <= 5; seed++)
     weather(seed);
 }

@@ -195,7 +195,7 @@ static int64_t seconds_to_soak(void) {
   return told != NULL && atoi(told) > 0 ? atoi(told) : SECONDS;
 }
 
-TEST(with_a_minority_of_failing_nodes_there_are_never_two_holders) {
+TEST(failing_minority_exclusion) {
   static const int weight[MANNERS] = {90, 2, 3, 3, 2};
   int64_t seconds = seconds_to_soak();
   stage_t *stage = stage_open(BELAY_QUARANTINE_ON, weight, seconds + 60);
@@ -219,7 +219,7 @@ TEST(with_a_minority_of_failing_nodes_there_are_never_two_holders) {
 
 /* ---- it would be seen ------------------------------------------------------------------------------------------- */
 
-TEST(a_majority_that_forgets_is_caught_without_a_quarantine) {
+TEST(checker_finds_two_holders) {
   /* long holds, so that a storm meets a holder */
   static const int weight[MANNERS] = {0, 1, 0, 0, 0};
   stage_t *stage = stage_open(BELAY_QUARANTINE_OFF, weight, 60);
@@ -236,7 +236,7 @@ TEST(a_majority_that_forgets_is_caught_without_a_quarantine) {
   stage_close(stage);
 }
 
-TEST(the_judge_sees_what_cannot_be) {
+TEST(checker_finds_violations) {
   enum { MOST = 4 };
   static const struct {
     const char *what;

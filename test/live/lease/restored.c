@@ -57,7 +57,7 @@ static contender_t *held_and_restored(remote_t *remote) {
   return c;
 }
 
-TEST_IN(a_key_that_is_set_again_keeps_nothing, remote, remote_open(3)) {
+TEST_IN(restored_key_does_not_count, remote, remote_open(3)) {
   contender_t *c = held_and_restored(remote);
   int64_t deadline = believed_until(c);
   while (extend(c, LONG_TTL) == BELAY_ENOQUORUM) /* and it does not come to count by being asked */
@@ -65,7 +65,7 @@ TEST_IN(a_key_that_is_set_again_keeps_nothing, remote, remote_open(3)) {
   await_loss_at(c, deadline);
 }
 
-TEST_IN(it_counts_after_a_majority_without_it, remote, remote_open(3)) {
+TEST_IN(restored_key_counts_after_majority, remote, remote_open(3)) {
   contender_t *c = held_and_restored(remote);
   server_resume(remote->nodes->server[1]);
   remote_reach(remote);
@@ -77,7 +77,7 @@ TEST_IN(it_counts_after_a_majority_without_it, remote, remote_open(3)) {
 }
 
 /* Nor is it a refusal for good, as the other one's is, which is not allowed to be asked any more. */
-TEST_IN(it_is_no_refusal_either, remote, remote_open(3)) {
+TEST_IN(restored_key_is_no_refusal, remote, remote_open(3)) {
   contender_t *c = held_by_all(remote);
   lose_key(remote, 1, c);
   assert_error(extend(c, LONG_TTL), 0);
@@ -92,7 +92,7 @@ TEST_IN(it_is_no_refusal_either, remote, remote_open(3)) {
 /* ---- nor when it is not known that it was set again --------------------------------------------------------- */
 
 /* It has lost the key before an extend whose answers come too late. */
-TEST_IN(a_key_is_not_set_again_unseen, remote, remote_open(3)) {
+TEST_IN(lost_retake_does_not_count, remote, remote_open(3)) {
   server_pause(remote->nodes->server[1]);
   contender_t *c = held(remote);
   renew(c); /* and now the servers know the script */
@@ -103,7 +103,7 @@ TEST_IN(a_key_is_not_set_again_unseen, remote, remote_open(3)) {
 }
 
 /* It is known that it has lost it, and an extend whose answers come too late has set it again. */
-TEST_IN(a_key_that_was_set_again_unseen_keeps_nothing, remote, remote_open(3)) {
+TEST_IN(lost_retake_keeps_no_lease, remote, remote_open(3)) {
   contender_t *c = held_by_all(remote);
   lose_key(remote, 2, c);
   renew(c);

@@ -6,7 +6,7 @@
 
 /* ---- servers that forgot ---------------------------------------------------------------------------------- */
 
-TEST_IN(without_a_forgetful_minority_the_lock_still_works, nodes, seasoned(3)) {
+TEST_IN(quarantined_minority, nodes, seasoned(3)) {
   contender_t *c = quarantined(nodes, "door");
   int64_t restarted = clock_now();
   server_restart(nodes->server[2]);
@@ -51,16 +51,16 @@ static void expect_one_holder_at_a_time(belay_watchdog_t watchdog) {
   nodes_close(nodes);
 }
 
-TEST(a_forgetful_majority_makes_no_second_holder) {
+TEST(majority_lost_data) {
   expect_one_holder_at_a_time(BELAY_WATCHDOG_OFF);
 }
 
-TEST(nor_where_the_first_one_renews) {
+TEST(majority_lost_data_with_renewals) {
   expect_one_holder_at_a_time(BELAY_WATCHDOG_ON);
 }
 
 /* Shows the need for the quarantine. */
-TEST_IN(without_a_quarantine_it_would, nodes, nodes_open(3, NULL)) {
+TEST_IN(majority_lost_data_without_quarantine, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = redlock_options(10 * SECONDS * slow());
   contender_t *holder = nodes_contender(nodes, "door", &options);
   contender_t *other = nodes_contender(nodes, "door", &options);
@@ -72,7 +72,7 @@ TEST_IN(without_a_quarantine_it_would, nodes, nodes_open(3, NULL)) {
   assert_true(remaining_ms(holder) > 0);
 }
 
-TEST_IN(a_held_lock_is_set_again_on_a_node_that_forgot_it, nodes, seasoned(3)) {
+TEST_IN(key_is_restored_on_empty_node, nodes, seasoned(3)) {
   belay_lock_options_t options = quarantine_options();
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(nodes, "door", &options);
@@ -104,7 +104,7 @@ static void expect_quarantine_from_now(contender_t *c, server_t *server) {
   assert_between(clock_since_ms(began), MAX_TTL, MAX_TTL + 2 * SECONDS * slow());
 }
 
-TEST_IN(a_server_that_came_back_with_old_data_waits_from_when_it_is_noticed, nodes, seasoned(1)) {
+TEST_IN(server_back_with_old_data, nodes, seasoned(1)) {
   contender_t *c = quarantined(nodes, "door");
   server_restart_keeping(nodes->server[0]);
   assert_non_null(marker(nodes->server[0], "server"));
@@ -142,7 +142,7 @@ static void couple_close(couple_t *couple) {
   server_stop(couple->replica);
 }
 
-TEST(a_promoted_replica_waits_from_when_it_is_noticed) {
+TEST(promoted_replica_is_quarantined) {
   couple_t couple = couple_open();
   server_kill(couple.primary);
   server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
@@ -150,7 +150,7 @@ TEST(a_promoted_replica_waits_from_when_it_is_noticed) {
   couple_close(&couple);
 }
 
-TEST(a_promoted_replica_that_lacks_the_lock_makes_no_second_holder) {
+TEST(promoted_replica_without_lock) {
   couple_t couple = couple_open();
   contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_replica);
   rival_t rival = {.other = holder, .believed_ms = -1};
@@ -180,7 +180,7 @@ static void demote_for_a_moment(server_t *server, server_t *other, const char *k
 }
 
 /* It has the same run id, and the data of another. */
-TEST(nor_does_a_primary_that_was_a_replica_for_a_moment) {
+TEST(primary_demoted_and_promoted) {
   couple_t couple = couple_open();
   contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_primary);
   rival_t rival = {.other = holder, .believed_ms = -1};

@@ -39,7 +39,7 @@ static void on_ended(contender_t *c, event_t event) {
   }
 }
 
-TEST(clients_take_turns) {
+TEST(turns_of_many_clients) {
   turns_t turns = {.bed = bed_open(NULL)};
   for (unsigned i = 0; i < CLIENTS; i++) {
     belay_client_t *client = bed_connect(turns.bed, server_url(turns.bed->server), NULL);

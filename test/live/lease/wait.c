@@ -65,7 +65,7 @@ static void check_record(const record_t *record) {
   assert_int_equal(waits, 30); /* for the acquires and the extends */
 }
 
-TEST(wait_stands_right_behind_the_write_away_from_others) {
+TEST(wait_follows_its_write) {
   record_t record = {.count = 0};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = record_command, .arg = &record});
   bed_t *bed = bed_open_at(fake_url(fake), NULL);
@@ -93,7 +93,7 @@ TEST(wait_stands_right_behind_the_write_away_from_others) {
 #define TRIES 8
 
 /* The write and its WAIT are over at the same time, in whatever order: nothing was sent, and that is what is said. */
-TEST(what_was_never_sent_is_not_unknown) {
+TEST(unsent_wait_is_not_unknown) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 50;
   bed_t *bed = bed_open_at("unix:///nonexistent/socket", &client);

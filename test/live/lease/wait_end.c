@@ -13,7 +13,7 @@ static belay_client_t *far_away(bed_t *bed, relay_t **wire) {
   return bed_connect(bed, relay_url(*wire), &options);
 }
 
-TEST(the_first_attempt_is_answered_however_short_the_wait_is) {
+TEST(first_attempt_has_whole_timeout) {
   bed_t *bed = bed_open(NULL);
   relay_t *wire;
   belay_client_t *client = far_away(bed, &wire);
@@ -31,7 +31,7 @@ TEST(the_first_attempt_is_answered_however_short_the_wait_is) {
   relay_stop(wire);
 }
 
-TEST(the_first_question_about_a_latch_is_answered_too) {
+TEST(first_latch_query_has_whole_timeout) {
   bed_t *bed = bed_open(NULL);
   relay_t *wire;
   belay_client_t *client = far_away(bed, &wire);
@@ -47,7 +47,7 @@ TEST(the_first_question_about_a_latch_is_answered_too) {
 }
 
 /* An attempt that the end of the wait cut short reports the status of the attempt before it. */
-BED_TEST(a_later_attempt_that_is_cut_short_says_nothing) {
+BED_TEST(cut_attempt_keeps_status) {
   belay_lock_options_t options = with_ttl(60000);
   options.wakeup = BELAY_WAKE_POLL;
   options.retry_min_ms = options.retry_max_ms = 40;

@@ -42,7 +42,7 @@ static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
 
 /* ---- a minority that is away ------------------------------------------------------------------------------- */
 
-TEST(it_is_renewed_by_a_majority) {
+TEST(renewed_by_majority) {
   const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
   contender_t *c = open_held(&options);
@@ -60,7 +60,7 @@ TEST(it_is_renewed_by_a_majority) {
   nodes_close(nodes);
 }
 
-TEST(it_is_renewed_while_a_minority_stands_still) {
+TEST(renewed_with_stalled_minority) {
   const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
   contender_t *c = open_held(&options);
@@ -79,7 +79,7 @@ TEST(it_is_renewed_while_a_minority_stands_still) {
 }
 
 /* One after the other, so that there is always a majority: in the end none is as it was. */
-TEST(nodes_that_come_back_empty_are_given_the_key_again) {
+TEST(empty_nodes_get_the_key) {
   belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -101,7 +101,7 @@ static void expect_loss_at_its_deadline(contender_t *c) {
   await_loss_at(c, deadline);
 }
 
-TEST(it_expires_when_a_majority_stands_still) {
+TEST(expires_with_stalled_majority) {
   for (int watchdog = 0; watchdog < 2; watchdog++)
     for (unsigned paused = 3; paused <= 5; paused += 2) {
       belay_lock_options_t options = watchdog ? renewed(kept_ttl()) : unhurried_options(kept_ttl());
@@ -117,7 +117,7 @@ TEST(it_expires_when_a_majority_stands_still) {
     }
 }
 
-TEST(it_expires_when_a_majority_is_killed) {
+TEST(expires_with_killed_majority) {
   belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -128,7 +128,7 @@ TEST(it_expires_when_a_majority_is_killed) {
   nodes_close(nodes);
 }
 
-TEST(it_outlives_a_majority_that_is_back_in_time) {
+TEST(majority_back_in_time) {
   belay_lock_options_t options = renewed(2 * kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -176,22 +176,22 @@ static void lose_on(unsigned count, bool occupy) {
   nodes_close(nodes);
 }
 
-TEST(a_minority_that_lost_the_key_is_given_it_again) {
+TEST(minority_lost_key) {
   for (unsigned count = 1; count <= 2; count++)
     lose_on(count, false);
 }
 
-TEST(a_minority_where_somebody_else_has_the_key_is_let_be) {
+TEST(minority_has_foreign_key) {
   for (unsigned count = 1; count <= 2; count++)
     lose_on(count, true);
 }
 
-TEST(it_is_lost_when_a_majority_lost_the_key) {
+TEST(majority_lost_key) {
   for (unsigned count = 3; count <= 5; count++)
     lose_on(count, false);
 }
 
-TEST(it_is_lost_when_somebody_else_has_a_majority) {
+TEST(majority_has_foreign_key) {
   for (unsigned count = 3; count <= 5; count++)
     lose_on(count, true);
 }
@@ -212,7 +212,7 @@ static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned no
 }
 
 /* Not for a whole ttl: if there is no majority after all, it must not be in anybody's way for longer. */
-TEST(a_key_is_set_again_for_the_time_that_is_left) {
+TEST(restored_key_has_rest_of_lease) {
   const int64_t ttl_ms = 3000 * slow(), drift_ms = ttl_ms / 100 + 2;
   belay_lock_options_t options = unhurried_options(ttl_ms);
   contender_t *c = open_held(&options);
@@ -225,7 +225,7 @@ TEST(a_key_is_set_again_for_the_time_that_is_left) {
 }
 
 /* Two nodes that lost the key were given it again, and a third is gone. Five less three is no majority. */
-TEST(keys_that_were_set_again_make_no_majority) {
+TEST(restored_keys_make_no_majority) {
   belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -243,7 +243,7 @@ TEST(keys_that_were_set_again_make_no_majority) {
 }
 
 /* A majority lost the key and was given it again; but that answer never came. */
-TEST(keys_that_were_set_again_unheard_make_no_majority) {
+TEST(lost_retakes_make_no_majority) {
   belay_lock_options_t options = redlock_options(60000);
   options.timeout_ms = prompt_ms();
   contender_t *c = open_held(&options);
@@ -270,7 +270,7 @@ static contender_t *open_forgotten(void) {
 }
 
 /* Two nodes were given the key again, and the three others have extended it since: then one of those may lose it. */
-TEST(a_key_that_was_set_again_counts_after_a_majority_without_it) {
+TEST(restored_key_counts_after_majority) {
   contender_t *c = open_forgotten();
   nodes_t *nodes = c->arg;
   extend_until_restored(nodes, c, 0, 0);
@@ -284,7 +284,7 @@ TEST(a_key_that_was_set_again_counts_after_a_majority_without_it) {
 }
 
 /* The next majority is the next one, in whatever order the answers come. */
-TEST(it_counts_at_once_however_late_it_was_set_again) {
+TEST(late_restored_key_counts) {
   contender_t *c = open_forgotten();
   nodes_t *nodes = c->arg;
   assert_error(extend(c, BELAY_DEFAULT), 0);
@@ -315,7 +315,7 @@ TEST(it_counts_at_once_however_late_it_was_set_again) {
 
 /* ---- extending --------------------------------------------------------------------------------------------- */
 
-TEST(an_extension_that_fails_leaves_the_old_deadline) {
+TEST(failed_extend_keeps_deadline) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -333,7 +333,7 @@ TEST(an_extension_that_fails_leaves_the_old_deadline) {
   nodes_close(nodes);
 }
 
-TEST(a_shorter_ttl_counts_at_once) {
+TEST(extend_to_shorter_ttl) {
   belay_lock_options_t options = redlock_options(60000);
   options.timeout_ms = prompt_ms();
   contender_t *c = open_held(&options);
@@ -348,7 +348,7 @@ TEST(a_shorter_ttl_counts_at_once) {
   nodes_close(nodes);
 }
 
-TEST(an_extension_by_a_majority_is_one) {
+TEST(extend_by_majority) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -394,7 +394,7 @@ static const struct {
 };
 
 /* The handle also waits for the late replies of other members: no key is left on any node. */
-TEST(closing_one_of_its_clients_closes_it) {
+TEST(close_of_one_client) {
   for (size_t i = 0; i < sizeof doings / sizeof *doings; i++)
     for (unsigned node = 0; node < 5; node += 4) {
       nodes_t *nodes = nodes_open(5, NULL);

@@ -107,7 +107,7 @@ static bool is_spread(size_t trips) {
   return trips <= 2 * TRIPS_MAX && trips >= 2 * TRIPS_MAX / 10;
 }
 
-TEST(renewals_that_are_due_together_go_out_together) {
+TEST(renewals_share_batches) {
   crowd_t *crowd = open_crowd();
   hold_all(crowd);
   usleep((useconds_t)(PERIOD * 1000)); /* all are due together, */
@@ -131,7 +131,7 @@ static int64_t in_use(void) {
   return (int64_t)(info.uordblks + info.hblkhd);
 }
 
-TEST(memory_stays_as_it_is) {
+TEST(memory_does_not_grow) {
   const char *seconds = getenv("BELAY_SOAK_SECONDS");
   if (memory_is_watched() && seconds == NULL)
     skip();
@@ -160,7 +160,7 @@ TEST(memory_stays_as_it_is) {
 
 /* ---- who waits --------------------------------------------------------------------------------------------- */
 
-TEST(a_waiter_costs_no_more_than_a_holder) {
+TEST(memory_of_waiter) {
   crowd_t *crowd = open_crowd();
   belay_lock_t *holder = make(crowd, "door");
   assert_error(belay_lock_try(holder, on_ended), 0);

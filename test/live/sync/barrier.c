@@ -16,7 +16,7 @@ static void expect_ttls(bed_t *bed) {
 
 /* ---- passing --------------------------------------------------------------------------------------------- */
 
-BED_TEST(all_pass_when_all_have_come) {
+BED_TEST(all_parties_pass) {
   enum { N = 5, GENERATIONS = 20 };
   party_t p[N];
   for (int i = 0; i < N; i++)
@@ -40,7 +40,7 @@ BED_TEST(all_pass_when_all_have_come) {
   expect_ttls(bed);
 }
 
-BED_TEST(one_party_is_enough_for_a_barrier_of_one) {
+BED_TEST(count_of_one) {
   party_t p;
   party_new(&p, bed, 1);
   for (unsigned g = 1; g <= 3; g++) {
@@ -49,7 +49,7 @@ BED_TEST(one_party_is_enough_for_a_barrier_of_one) {
   }
 }
 
-BED_TEST(more_than_it_opens_for_wait_for_the_next) {
+BED_TEST(extra_parties_wait_for_next_generation) {
   enum { N = 7, COUNT = 3 };
   party_t p[N];
   unsigned passed[4] = {0};
@@ -69,7 +69,7 @@ BED_TEST(more_than_it_opens_for_wait_for_the_next) {
   assert_int_equal(there(bed), 0);
 }
 
-BED_TEST(who_waits_is_told) {
+BED_TEST(opening_wakes_parties) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = barrier_options(2);
   options.retry_min_ms = options.retry_max_ms = 60000;
@@ -87,7 +87,7 @@ BED_TEST(who_waits_is_told) {
 
 /* ---- not passing ----------------------------------------------------------------------------------------- */
 
-BED_TEST(who_stops_waiting_has_not_come) {
+BED_TEST(canceled_party_does_not_count) {
   party_t one, other;
   party_new(&one, bed, 2);
   party_new(&other, bed, 2);
@@ -110,7 +110,7 @@ BED_TEST(who_stops_waiting_has_not_come) {
 }
 
 /* It opens while one of them gives up: either both pass or none. */
-BED_TEST(giving_up_too_late_is_passing) {
+BED_TEST(cancel_after_opening) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = barrier_options(2);
   unsigned passed = 0, withdrawn = 0;
@@ -139,7 +139,7 @@ BED_TEST(giving_up_too_late_is_passing) {
 }
 
 /* The other one has come, and our cancel waits behind that in the server's socket. */
-BED_TEST(a_withdrawal_behind_the_opening_is_too_late) {
+BED_TEST(withdrawal_after_opening) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_client_stats_t stats;
   belay_latch_options_t options = barrier_options(2);
@@ -165,7 +165,7 @@ BED_TEST(a_withdrawal_behind_the_opening_is_too_late) {
   assert_int_equal(other.generation, 1);
 }
 
-TEST(who_cannot_withdraw_does_not_know) {
+TEST(failed_withdrawal_is_unknown) {
   belay_client_options_t client = client_options();
   client.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&client);
@@ -190,7 +190,7 @@ TEST(who_cannot_withdraw_does_not_know) {
   bed_close(bed);
 }
 
-TEST(all_must_have_the_same_count) {
+TEST(count_mismatch) {
   bed_t *bed = bed_open(NULL);
   party_t two, three;
   party_new(&two, bed, 2);
@@ -202,7 +202,7 @@ TEST(all_must_have_the_same_count) {
   bed_close(bed);
 }
 
-BED_TEST(a_key_that_holds_something_else) {
+BED_TEST(key_of_other_type) {
   static const char *const keys[] = {KEY, PARTIES, KEY "::passed", KEY "::opened"};
   party_t p;
   party_new(&p, bed, 2);
@@ -214,7 +214,7 @@ BED_TEST(a_key_that_holds_something_else) {
   }
 }
 
-BED_TEST(it_is_forgotten_so_long_after_its_last_use) {
+BED_TEST(expires_after_last_use) {
   belay_latch_options_t options = barrier_options(1);
   options.ttl_ms = 1000;
   options.waiter_ttl_ms = 500;
@@ -253,7 +253,7 @@ static void close_everything(party_t *p) {
 
 static void (*const closes[])(party_t *p) = {close_it, close_client, close_everything};
 
-TEST(closing_while_it_waits) {
+TEST(close_during_wait) {
   for (int paused = 0; paused < 2; paused++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       belay_client_options_t options = client_options();
@@ -277,7 +277,7 @@ TEST(closing_while_it_waits) {
     }
 }
 
-TEST(closing_in_the_callback) {
+TEST(close_in_callback) {
   for (int opens = 0; opens < 2; opens++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       bed_t *bed = bed_open(NULL);
@@ -291,7 +291,7 @@ TEST(closing_in_the_callback) {
     }
 }
 
-BED_TEST(bad_calls) {
+BED_TEST(invalid_arguments) {
   party_t p;
   belay_barrier_t *barrier = NULL;
   belay_latch_options_t options = barrier_options(BELAY_BARRIER_COUNT_MAX + 1);

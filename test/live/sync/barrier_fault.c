@@ -36,7 +36,7 @@ static unsigned generation_of(process_t *process) {
   return (unsigned)atoi(line);
 }
 
-BED_TEST(processes_pass_together) {
+BED_TEST(processes_pass) {
   enum { N = 4, GENERATIONS = 25 };
   process_t process[N];
   for (int i = 0; i < N; i++)
@@ -49,7 +49,7 @@ BED_TEST(processes_pass_together) {
   assert_int_equal(there(bed), 0);
 }
 
-BED_TEST(a_party_that_died_counts_no_longer_than_its_place) {
+BED_TEST(killed_party_loses_its_place) {
   party_t one, other;
   belay_latch_options_t options = barrier_options(3);
   options.waiter_ttl_ms = 1000 * slow();
@@ -74,7 +74,7 @@ BED_TEST(a_party_that_died_counts_no_longer_than_its_place) {
 }
 
 /* A party without a reply asks again, and learns the generation in which it passed. */
-TEST(lost_answers) {
+TEST(replies_lost) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
   options.timeout_ms = 300 * slow();
@@ -107,7 +107,7 @@ TEST(lost_answers) {
 }
 
 /* A request of a lost connection may be executed after its withdrawal on the next connection. */
-BED_TEST(a_coming_that_comes_after_its_withdrawal) {
+BED_TEST(late_arrival_after_withdrawal) {
   party_t one, other;
   char id[256];
   party_new(&one, bed, 2);
@@ -127,7 +127,7 @@ BED_TEST(a_coming_that_comes_after_its_withdrawal) {
   assert_error(barrier_wait_for(&other, 0), BELAY_ETIMEDOUT);
 }
 
-BED_TEST(who_asks_rarely_keeps_its_place) {
+BED_TEST(long_polls_keep_place) {
   belay_latch_options_t options = barrier_options(2);
   options.retry_min_ms = options.retry_max_ms = 60000;
   options.waiter_ttl_ms = kept_ttl();
@@ -140,7 +140,7 @@ BED_TEST(who_asks_rarely_keeps_its_place) {
   assert_error(end_of_barrier_wait(&one), 0);
 }
 
-BED_TEST(lost_messages_cost_a_poll) {
+BED_TEST(messages_lost) {
   enum { N = 3 };
   party_t p[N];
   for (int i = 0; i < N; i++)
@@ -183,7 +183,7 @@ static int64_t passed(bed_t *bed) {
 }
 
 /* The records of passed parties stay bounded. */
-TEST(who_has_passed_is_forgotten) {
+TEST(passed_parties_are_forgotten) {
   bed_t *bed = bed_open(NULL);
   enum { PARTIES_SEEN = 5 };
   party_t p[PARTIES_SEEN];

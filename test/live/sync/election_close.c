@@ -31,7 +31,7 @@ static void expect_nobody(bed_t *bed) {
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
 }
 
-TEST(closing_in_every_state) {
+TEST(close_in_each_state) {
   for (int where = 0; where < 6; where++)
     for (int i = 0; i < CLOSES; i++) {
       bed_t *bed = bed_open(NULL);
@@ -72,7 +72,7 @@ static void spring(person_t *p, news_t event) {
     closes[trap.close](p, event);
 }
 
-TEST(closing_in_every_callback) {
+TEST(close_in_each_callback) {
   for (int event = CAMPAIGNED; event <= OBSERVED; event++)
     for (int i = 0; i < CLOSES; i++) {
       trap = (trap_t){.event = (news_t)event, .close = i};
@@ -111,7 +111,7 @@ static void sleep_through_it(person_t *p, news_t event) {
 }
 
 /* The campaign's callback takes longer than the lease lasts. */
-PERSONS_TEST(who_leads_no_more_is_not_told_to) {
+PERSONS_TEST(no_elected_callback_after_expiry) {
   person_t *p = person_new(bed, NULL);
   p->then = sleep_through_it;
   p->elected = 1; /* only a deposition is reported */
@@ -123,7 +123,7 @@ PERSONS_TEST(who_leads_no_more_is_not_told_to) {
   lead(p);
 }
 
-PERSONS_TEST(who_resigns_before_it_was_told_was_never_elected) {
+PERSONS_TEST(resign_in_campaign_callback) {
   person_t *p = person_new(bed, NULL);
   p->then = resign_at_once;
   assert_error(campaign(p), 0);

@@ -13,7 +13,7 @@ static void stand_again(person_t *p, news_t event) {
     assert_error(campaign(p), 0);
 }
 
-TEST(whatever_passes_is_sat_out) {
+TEST(temporary_faults) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 200 * slow();
   client.reconnect_max_ms = 50;
@@ -47,7 +47,7 @@ TEST(whatever_passes_is_sat_out) {
   persons_close(bed);
 }
 
-PERSONS_TEST(what_lasts_ends_a_campaign) {
+PERSONS_TEST(lasting_refusals) {
   person_t *p = person_new(bed, NULL);
   server_do(bed->server, "HSET", KEY, "something", "else", NULL);
   assert_error(campaign(p), 0);
@@ -59,7 +59,7 @@ PERSONS_TEST(what_lasts_ends_a_campaign) {
 }
 
 /* A leader keeps its term for longer than terms are remembered. */
-PERSONS_TEST(a_term_is_remembered_while_it_lasts) {
+PERSONS_TEST(term_is_kept_while_led) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   lead(p);
@@ -151,7 +151,7 @@ static int seen_leader(const person_t *watcher) {
 
 /* Leaders are killed, again and again; meanwhile listening connections, too. Each new leader is seen, in a later
  * term. */
-PERSONS_TEST(leaders_are_killed) {
+PERSONS_TEST(killed_leaders) {
   process_t process[CANDIDATES];
   person_t *watcher = person_new(bed, NULL);
   uint64_t term = 0;
@@ -183,7 +183,7 @@ PERSONS_TEST(leaders_are_killed) {
 }
 
 /* A leader that stands still for longer than its lease finds itself deposed as the first thing. */
-PERSONS_TEST(a_leader_stands_still) {
+PERSONS_TEST(stalled_leader) {
   process_t process[2];
   person_t *watcher = person_new(bed, NULL);
   char line[128];

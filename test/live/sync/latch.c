@@ -6,7 +6,7 @@
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-BED_TEST(it_opens_when_it_was_counted_down_so_often) {
+BED_TEST(opens_after_count) {
   handle_t h;
   handle_new(&h, bed, 3);
   assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
@@ -21,7 +21,7 @@ BED_TEST(it_opens_when_it_was_counted_down_so_often) {
   assert_error(latch_wait_for(&h, 0), 0);
 }
 
-BED_TEST(one_operation_counts_once) {
+BED_TEST(operation_counts_once) {
   handle_t one, other;
   handle_new(&one, bed, 3);
   handle_new(&other, bed, 3);
@@ -34,7 +34,7 @@ BED_TEST(one_operation_counts_once) {
   assert_int_equal(count(&other, NULL), 0);
 }
 
-BED_TEST(it_never_counts_below_zero_nor_remembers_more_than_counts) {
+BED_TEST(no_count_below_zero) {
   handle_t h;
   handle_new(&h, bed, 5);
   for (unsigned i = 0; i < 5; i++)
@@ -45,7 +45,7 @@ BED_TEST(it_never_counts_below_zero_nor_remembers_more_than_counts) {
   assert_int_equal(server_keys(bed->server), 1);
 }
 
-BED_TEST(many_counts_at_a_time) {
+BED_TEST(many_counts_at_once) {
   enum { MANY = 300 };
   static tally_t t[MANY];
   bool seen[MANY] = {false};
@@ -65,7 +65,7 @@ BED_TEST(many_counts_at_a_time) {
 }
 
 /* The connection breaks, or falls silent, before the server has read it, or before the answer is back. */
-TEST(a_count_whose_answer_is_lost_counts_once) {
+TEST(lost_reply_counts_once) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
   options.timeout_ms = 10000 * slow();
@@ -96,7 +96,7 @@ TEST(a_count_whose_answer_is_lost_counts_once) {
 }
 
 /* Its ttl would end while the count is sent again. */
-TEST(a_count_that_is_sent_again_finds_the_same_latch) {
+TEST(resent_count_in_same_latch) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 10000 * slow();
   bed_t *bed = bed_open_relayed(&client);
@@ -127,7 +127,7 @@ TEST(a_count_that_is_sent_again_finds_the_same_latch) {
   bed_close(bed);
 }
 
-BED_TEST(a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated) {
+BED_TEST(count_times_out) {
   handle_t h;
   handle_new(&h, bed, 2);
   assert_int_equal(count(&h, "a"), 1);
@@ -142,7 +142,7 @@ BED_TEST(a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated) {
   assert_int_equal(counted(bed), 2);
 }
 
-BED_TEST(a_count_can_be_canceled) {
+BED_TEST(cancel_count) {
   handle_t h;
   tally_t t = {0};
   handle_new(&h, bed, 2);
@@ -157,7 +157,7 @@ BED_TEST(a_count_can_be_canceled) {
                    0); /* the request is ours again, and the operation counts once */
 }
 
-BED_TEST(all_must_have_the_same_count) {
+BED_TEST(count_mismatch) {
   handle_t two, three;
   handle_new(&two, bed, 2);
   handle_new(&three, bed, 3);
@@ -171,7 +171,7 @@ BED_TEST(all_must_have_the_same_count) {
   assert_int_equal(count(&two, "a"), 1);
 }
 
-BED_TEST(it_is_forgotten_so_long_after_its_first_use) {
+BED_TEST(expires_after_first_use) {
   belay_latch_options_t options = latch_options(2);
   options.ttl_ms = 1000;
   count_within_ms = 900; /* a longer one has it remembered for that long */
@@ -195,7 +195,7 @@ BED_TEST(it_is_forgotten_so_long_after_its_first_use) {
   count_within_ms = BELAY_DEFAULT;
 }
 
-BED_TEST(a_key_that_holds_something_else) {
+BED_TEST(key_of_other_type) {
   handle_t h;
   handle_new(&h, bed, 2);
   server_do(bed->server, "SET", KEY, "something else", NULL);
@@ -232,7 +232,7 @@ static void close_everything(handle_t *h) {
 
 static void (*const closes[])(handle_t *h) = {close_it, close_client, close_everything};
 
-TEST(closing_ends_what_is_pending) {
+TEST(close_cancels_operations) {
   for (int paused = 0; paused < 2; paused++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       bed_t *bed = bed_open(NULL);
@@ -256,7 +256,7 @@ TEST(closing_ends_what_is_pending) {
     }
 }
 
-TEST(closing_in_every_callback) {
+TEST(close_in_each_callback) {
   for (int where = 0; where < 4; where++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       bed_t *bed = bed_open(NULL);
@@ -284,7 +284,7 @@ static void wait_again(handle_t *h) {
     assert_error(begin_latch_wait(h, 0), 0);
 }
 
-BED_TEST(waiting_again_in_the_callback) {
+BED_TEST(wait_in_callback) {
   handle_t h;
   handle_new(&h, bed, 1);
   h.then = wait_again;
@@ -295,7 +295,7 @@ BED_TEST(waiting_again_in_the_callback) {
 
 /* ---- bad input ------------------------------------------------------------------------------------------- */
 
-BED_TEST(bad_calls) {
+BED_TEST(invalid_arguments) {
   handle_t h;
   tally_t t = {0};
   char longest[BELAY_LATCH_OP_ID_MAX + 2];

@@ -8,7 +8,7 @@
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-BED_TEST(a_wait_ends_in_time_or_when_it_is_canceled) {
+BED_TEST(wait_times_out_or_is_canceled) {
   handle_t h;
   handle_new(&h, bed, 1);
   int64_t began = clock_now();
@@ -28,7 +28,7 @@ BED_TEST(a_wait_ends_in_time_or_when_it_is_canceled) {
 }
 
 /* A waiter with a poll interval of a minute learns of it at once. */
-BED_TEST(a_waiter_is_told) {
+BED_TEST(opening_wakes_waiter) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
@@ -44,7 +44,7 @@ BED_TEST(a_waiter_is_told) {
 }
 
 /* It opens between the first question and the subscription. */
-BED_TEST(what_was_said_before_the_subscription_is_not_missed) {
+BED_TEST(opening_before_subscription) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
@@ -67,7 +67,7 @@ BED_TEST(what_was_said_before_the_subscription_is_not_missed) {
 }
 
 /* It opens, and is forgotten before anybody asks; perhaps there is another one by then. */
-BED_TEST(who_waits_for_one_that_is_forgotten_does_not_know) {
+BED_TEST(latch_expires_during_wait) {
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
   for (int another = 0; another < 2; another++) {
@@ -87,7 +87,7 @@ BED_TEST(who_waits_for_one_that_is_forgotten_does_not_know) {
 }
 
 /* Messages that never come cost a poll. */
-BED_TEST(a_waiter_asks_all_the_same) {
+BED_TEST(messages_lost) {
   handle_t h;
   handle_new(&h, bed, 1);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
@@ -98,7 +98,7 @@ BED_TEST(a_waiter_asks_all_the_same) {
   assert_between(clock_since_ms(began), 0, 600 + prompt_ms());
 }
 
-BED_TEST(who_may_not_listen_asks) {
+BED_TEST(subscription_refused) {
   server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", "-subscribe", "-ssubscribe",
             "-publish", "-spublish", NULL);
   handle_t h;
@@ -111,7 +111,7 @@ BED_TEST(who_may_not_listen_asks) {
   assert_between(clock_since_ms(began), 0, 300 + prompt_ms());
 }
 
-TEST(waiters_do_not_hammer_the_server) {
+TEST(polls_back_off) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 1);
@@ -165,7 +165,7 @@ BED_TEST_OF(a_server_that_is_away_until_the_end, o.timeout_ms = prompt_ms()) {
   server_restart(bed->server);
 }
 
-TEST(a_server_that_does_not_let_us_in) {
+TEST(authentication_fails) {
   server_options_t locked = {.password = "secret"};
   server_t *server = server_start(&locked);
   char url[256];
@@ -223,7 +223,7 @@ static process_t start_process(bed_t *bed, int i) {
 }
 
 /* One of them is killed after it has counted, perhaps; another does it for it: that counts once. */
-BED_TEST(all_who_wait_hear_of_it) {
+BED_TEST(opening_wakes_all_waiters) {
   process_t process[PROCESSES];
   handle_t waiter[WAITERS];
   belay_latch_options_t options = latch_options(PROCESSES);

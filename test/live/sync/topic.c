@@ -5,7 +5,7 @@
 
 /* ---- messages -------------------------------------------------------------------------------------------- */
 
-BED_TEST(a_message_is_heard_by_another_client) {
+BED_TEST(message_reaches_other_client) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   subscriber_t s = {0};
   publication_t p = {0};
@@ -23,7 +23,7 @@ BED_TEST(a_message_is_heard_by_another_client) {
   assert_string_equal(channels->items[0]->str, "belay::topic::{news}");
 }
 
-BED_TEST(nobody_listens) {
+BED_TEST(publish_without_subscribers) {
   publication_t p = {0};
   assert_error(publish(bed, &p, "news", "hello"), 0);
   assert_int_equal(p.receivers, 0);
@@ -38,7 +38,7 @@ BED_TEST_OF(messages_keep_their_order, o.connections = 4) {
   assert_true(s.sum == sum_of_numbers(COUNT));
 }
 
-BED_TEST(a_message_is_any_bytes) {
+BED_TEST(messages_of_any_bytes) {
   static const char bytes[] = "\0\r\n$1\r\n\xff\xfe\0{}::";
   const size_t len = sizeof bytes - 1;
   subscriber_t s = {0};
@@ -69,7 +69,7 @@ BED_TEST(a_message_is_any_bytes) {
   assert_int_equal(s.len, BELAY_TOPIC_MESSAGE_MAX);
 }
 
-BED_TEST(many_subscriptions_share_one_connection) {
+BED_TEST(subscriptions_share_connection) {
   enum { TOPICS = 100, EACH = 3 };
   static subscriber_t all[TOPICS][EACH];
   char name[32];
@@ -97,7 +97,7 @@ BED_TEST(many_subscriptions_share_one_connection) {
 }
 
 /* A second subscriber of a channel gets its confirmation, too. */
-BED_TEST(a_late_subscriber_is_told_that_it_listens) {
+BED_TEST(late_subscriber_gets_listening) {
   subscriber_t one = {0}, two = {0};
   subscribe(bed, &one, "news");
   subscribe(bed, &two, "news");
@@ -115,7 +115,7 @@ static void kill_listeners(bed_t *bed) {
     assert_int_equal(killed, 1);
 }
 
-BED_TEST(a_lost_connection_is_a_gap) {
+BED_TEST(lost_connection_reports_gap) {
   subscriber_t s = {0};
   publication_t p = {0};
   subscribe(bed, &s, "news");
@@ -129,7 +129,7 @@ BED_TEST(a_lost_connection_is_a_gap) {
   assert_string_equal(s.story, "LGLMGLMGLMGLMGLM");
 }
 
-BED_TEST(a_server_that_restarts_is_a_gap) {
+BED_TEST(server_restart_reports_gap) {
   subscriber_t s = {0};
   publication_t p = {0};
   subscribe(bed, &s, "news");
@@ -208,7 +208,7 @@ static void lose_and_find(subscriber_t *s, belay_topic_event_t event) {
   kill_listeners(s->bed);
 }
 
-BED_TEST(a_gap_comes_behind_what_was_heard_before_it) {
+BED_TEST(gap_after_queued_messages) {
   unsigned told = 0;
   subscriber_t s = {.then = lose_and_find, .arg = &told};
   subscribe(bed, &s, "news");
@@ -270,7 +270,7 @@ static void play(belay_topic_event_t event, what_t what) {
   bed_close(bed);
 }
 
-TEST(every_event_may_end_everything) {
+TEST(close_in_each_callback) {
   for (belay_topic_event_t event = BELAY_TOPIC_LISTENING; event <= BELAY_TOPIC_GAP; event++)
     for (what_t what = 0; what < WHATS; what++)
       play(event, what);
@@ -278,7 +278,7 @@ TEST(every_event_may_end_everything) {
 
 /* ---- how a publication ends --------------------------------------------------------------------------------- */
 
-BED_TEST(a_publication_is_canceled) {
+BED_TEST(cancel_publication) {
   publication_t p = {0};
   assert_error(belay_request_cancel(NULL), BELAY_EINVAL);
   assert_error(belay_request_cancel(&p.request), BELAY_ESTATE);
@@ -300,7 +300,7 @@ BED_TEST(a_publication_is_canceled) {
   server_resume(bed->server);
 }
 
-BED_TEST(a_publication_tells_the_truth) {
+BED_TEST(publication_statuses) {
   publication_t p = {0};
   assert_error(publish(bed, &p, "news", "x"), 0);
   p.request.timeout_ms = 50;
@@ -318,7 +318,7 @@ BED_TEST(a_publication_tells_the_truth) {
   assert_error(publish(bed, &p, "news", "x"), 0);
 }
 
-BED_TEST(arguments_are_checked) {
+BED_TEST(invalid_arguments) {
   publication_t p = {0};
   subscriber_t s = {0};
   belay_subscription_t *out;
@@ -341,7 +341,7 @@ BED_TEST(arguments_are_checked) {
 
 /* ---- the loop --------------------------------------------------------------------------------------------- */
 
-BED_TEST(only_a_subscription_that_was_asked_to_keeps_the_loop) {
+BED_TEST(ref_keeps_loop_alive) {
   subscriber_t s = {0};
   subscribe(bed, &s, "news");
   assert_false(uv_run(&bed->loop, UV_RUN_NOWAIT));

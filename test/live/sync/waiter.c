@@ -91,7 +91,7 @@ static void until_waiting(watch_t *watch) {
             watch->waiter.state == BELAY__WAITER_WAITING && watch->waiter.not_yet_count > 0);
 }
 
-TEST(who_was_not_answered_for_too_long_does_not_know) {
+TEST(forgotten_waiter_is_unknown) {
   needs_one_process("keys in one place");
   bed_t *bed = bed_open(NULL);
   watch_t watch;
@@ -123,7 +123,7 @@ BED_TEST_OF(who_was_never_heard_has_nothing_to_know, o.reconnect_max_ms = 50) {
 }
 
 /* However rarely it is to ask. */
-BED_TEST(who_is_answered_all_the_time_knows) {
+BED_TEST(waiter_with_replies_is_not_forgotten) {
   const belay__waiter_config_t config = {
       .retry_min = 60000,
       .retry_max = 60000,
@@ -142,7 +142,7 @@ BED_TEST(who_is_answered_all_the_time_knows) {
 }
 
 /* A withdrawal after the server may have forgotten proves nothing; a recorded arrival does. */
-BED_TEST(a_withdrawal_that_is_answered_too_late) {
+BED_TEST(late_reply_of_withdrawal) {
   for (int step = 0; step < 4; step++) {
     const belay__waiter_config_t config = {
         .retry_min = 10,
@@ -169,7 +169,7 @@ BED_TEST(a_withdrawal_that_is_answered_too_late) {
   }
 }
 
-BED_TEST(what_is_left_is_taken_back_at_every_step) {
+BED_TEST(cancel_at_each_step) {
   watch_t watch;
   for (int step = 0; step < 4; step++) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -188,7 +188,7 @@ BED_TEST(what_is_left_is_taken_back_at_every_step) {
   }
 }
 
-BED_TEST(what_came_after_all) {
+BED_TEST(wanted_reply_after_cancel) {
   watch_t watch;
   watch_init(&watch, bed, 0);
   server_do(bed->server, "SET", "left", "1", NULL);
@@ -201,7 +201,7 @@ BED_TEST(what_came_after_all) {
   assert_error(end_of(&watch), 0);
 }
 
-BED_TEST(stopping_at_every_step) {
+BED_TEST(stop_at_each_step) {
   static const int expected[] = {BELAY_ECANCELED, BELAY_EUNKNOWN, BELAY_EUNKNOWN, BELAY_EUNKNOWN};
   watch_t watch;
   watch_init(&watch, bed, 0);

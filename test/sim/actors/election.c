@@ -163,7 +163,7 @@ static int make(sim_actor_t *actor) {
   options.data = actor;
   self->leads = self->resigned = self->observes = false;
   self->observed_term = 0;
-  return belay_election_new(actor->process->client, 1, belay_string("e"), &options,
+  return belay_election_new(actor->process->client[0], belay_string("e"), &options,
                             (belay_election_t **)&actor->handle);
 }
 

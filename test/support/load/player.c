@@ -191,7 +191,7 @@ static int make_election(player_t *p, const belay_lock_options_t *o, const char 
   options.on_deposed = deposed;
   options.on_observe = observed;
   options.data = p;
-  return belay_election_new(&p->client, 1, belay_string(name), &options, &p->election);
+  return belay_election_new(p->client, belay_string(name), &options, &p->election);
 }
 
 static int make_meeting(player_t *p, const belay_lock_options_t *o, const char *name) {

@@ -66,7 +66,7 @@ static const struct {
 };
 #define REQUESTS ((int)(sizeof requests / sizeof *requests))
 
-TEST(requests_after_another_one_end_as_written) {
+TEST(second_requests) {
   belay_fence_t before = fence_of(BEFORE, "mine", 4);
   for (int i = 0; i < REQUESTS; i++)
     check(i, &before, requests[i].number, requests[i].token, strlen(requests[i].token),
@@ -74,14 +74,14 @@ TEST(requests_after_another_one_end_as_written) {
 }
 
 /* An empty fence accepts every valid request. */
-TEST(first_request_goes_on_whatever_its_number) {
+TEST(first_request_is_accepted) {
   belay_fence_t fresh = {0};
   for (int i = 0; i < REQUESTS; i++)
     check(i, &fresh, requests[i].number, requests[i].token, strlen(requests[i].token),
           requests[i].expected == BELAY_EINVAL ? BELAY_EINVAL : 0);
 }
 
-TEST(neighbours_of_the_largest_number_are_told_apart) {
+TEST(numbers_near_the_maximum) {
   belay_fence_t almost = fence_of(LARGEST - 1, "a", 1), full = fence_of(LARGEST, "a", 1);
   check(0, &almost, LARGEST - 2, "a", 1, BELAY_EFENCED);
   check(1, &almost, LARGEST - 1, "b", 1, BELAY_EFENCED);
@@ -92,7 +92,7 @@ TEST(neighbours_of_the_largest_number_are_told_apart) {
   check(6, &full, LARGEST + 1, "b", 1, BELAY_EINVAL);
 }
 
-TEST(a_holder_goes_on_until_a_later_one_comes) {
+TEST(later_holder_replaces_earlier) {
   belay_fence_t fence = {0};
   for (uint64_t number = 1; number < 1000; number++) {
     const char *token = number % 2 ? "odd" : "even", *last = number % 2 ? "even" : "odd";
@@ -118,7 +118,7 @@ static const struct {
 };
 #define ALIKE ((int)(sizeof alike / sizeof *alike))
 
-TEST(tokens_that_look_alike_are_not_the_same) {
+TEST(similar_tokens_differ) {
   for (int i = 0; i < ALIKE; i++) {
     belay_fence_t before = fence_of(7, alike[i].text, alike[i].len);
     for (int j = 0; j < ALIKE; j++)
@@ -134,7 +134,7 @@ static char *token_of(size_t len) {
   return token;
 }
 
-TEST(any_length_up_to_the_longest_will_do) {
+TEST(token_lengths) {
   belay_fence_t fresh = {0};
   for (size_t len = 1; len <= TOKEN_MAX; len++) {
     char *token = token_of(len);
@@ -149,7 +149,7 @@ TEST(any_length_up_to_the_longest_will_do) {
   }
 }
 
-TEST(too_long_a_token_is_not_looked_at) {
+TEST(too_long_token) {
   belay_fence_t fresh = {0}, before = fence_of(7, "x", 1);
   static const size_t lengths[] = {TOKEN_MAX + 1, 2 * TOKEN_MAX, SIZE_MAX};
   char *token = token_of(1);
@@ -160,7 +160,7 @@ TEST(too_long_a_token_is_not_looked_at) {
   free(token);
 }
 
-TEST(of_a_longer_token_nothing_is_left) {
+TEST(shorter_token_clears_the_rest) {
   char longest[TOKEN_MAX];
   memset(longest, 'x', sizeof longest);
   belay_fence_t before = fence_of(7, longest, sizeof longest);
@@ -169,7 +169,7 @@ TEST(of_a_longer_token_nothing_is_left) {
 
 /* ---- nothing at all ------------------------------------------------------------------------------------ */
 
-TEST(null_in_the_place_of_a_fence_or_a_token) {
+TEST(null_arguments) {
   belay_fence_t fresh = {0};
   assert_int_equal(belay_fence_guard(NULL, 7, belay_string("x")), BELAY_EINVAL);
   check(0, &fresh, 7, NULL, 0, BELAY_EINVAL);
@@ -178,7 +178,7 @@ TEST(null_in_the_place_of_a_fence_or_a_token) {
 
 /* ---- the script ---------------------------------------------------------------------------------------- */
 
-TEST(script_is_a_static_string_of_its_length) {
+TEST(script_text) {
   size_t len = 0;
   const char *text = belay_fence_script(&len);
   assert_non_null(text);

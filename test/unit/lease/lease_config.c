@@ -17,7 +17,7 @@ static belay_lock_options_t with(int64_t ttl_ms, int64_t timeout_ms) {
   return options;
 }
 
-TEST(a_node_has_by_default_its_share_of_a_tenth_of_the_ttl) {
+TEST(default_node_timeout) {
   static const struct {
     size_t nodes;
     int64_t ttl_ms;
@@ -36,7 +36,7 @@ TEST(a_node_has_by_default_its_share_of_a_tenth_of_the_ttl) {
   }
 }
 
-TEST(a_node_may_be_given_a_tenth_of_the_ttl_and_no_more) {
+TEST(node_timeout_range) {
   static const struct {
     size_t nodes;
     int64_t ttl_ms, most;
@@ -51,7 +51,7 @@ TEST(a_node_may_be_given_a_tenth_of_the_ttl_and_no_more) {
   }
 }
 
-TEST(a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be) {
+TEST(watchdog_default) {
   static const int64_t ttls[] = {BELAY_DEFAULT, 10, 10000, 86400000};
   for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
     belay__lease_config_t config;

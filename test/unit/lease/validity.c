@@ -29,7 +29,7 @@ static void check(const row_t *rows, size_t n) {
   }
 }
 
-TEST(default_drift_is_a_hundredth_of_the_ttl_and_2_ms) {
+TEST(default_drift) {
   static const row_t rows[] = {
       {10000, DEFAULT_DRIFT, 9898 * BELAY__MS},
       {100, DEFAULT_DRIFT, 97 * BELAY__MS},
@@ -39,7 +39,7 @@ TEST(default_drift_is_a_hundredth_of_the_ttl_and_2_ms) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-TEST(default_drift_is_not_rounded_to_milliseconds) {
+TEST(default_drift_is_not_rounded) {
   static const row_t rows[] = {
       {BELAY__TTL_MIN_MS, DEFAULT_DRIFT, 7900 * US},
       {150, DEFAULT_DRIFT, 146500 * US},
@@ -48,7 +48,7 @@ TEST(default_drift_is_not_rounded_to_milliseconds) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-TEST(explicit_drift_is_taken_off_as_it_is) {
+TEST(explicit_drift) {
   static const row_t rows[] = {
       {10000, 1, 9999 * BELAY__MS},
       {10000, 5000, 5000 * BELAY__MS},
@@ -57,7 +57,7 @@ TEST(explicit_drift_is_taken_off_as_it_is) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-TEST(drift_of_0_leaves_the_whole_ttl) {
+TEST(zero_drift) {
   static const row_t rows[] = {
       {10, 0, 10 * BELAY__MS},
       {10000, 0, 10000 * BELAY__MS},
@@ -65,7 +65,7 @@ TEST(drift_of_0_leaves_the_whole_ttl) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-TEST(ttl_of_at_most_the_drift_is_good_for_nothing) {
+TEST(ttl_not_above_drift) {
   static const row_t rows[] = {
       {10, 10, 0},           {10, 11, 0}, {10, INT32_MAX, 0},  {2, DEFAULT_DRIFT, 0},
       {0, DEFAULT_DRIFT, 0}, {0, 0, 0},   {11, 10, BELAY__MS},
@@ -83,7 +83,7 @@ TEST(large_ttls_do_not_overflow) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-TEST(validity_grows_with_the_ttl_and_stays_below_it) {
+TEST(validity_grows_with_ttl) {
   uint64_t before = 0;
   for (uint32_t ttl = 3; ttl < 20000; ttl++) {
     uint64_t validity = belay__lease_validity(ttl, DEFAULT_DRIFT);
@@ -111,7 +111,7 @@ static uint64_t deadline(const uint64_t *until, uint8_t n, uint8_t quorum) {
 #define DEADLINE(quorum, ...)                                                                      \
   deadline((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8, quorum)
 
-TEST(deadline_of_three_is_the_second_largest_in_any_order) {
+TEST(deadline_of_three) {
   assert_int_equal(DEADLINE(2, 10, 20, 30), 20);
   assert_int_equal(DEADLINE(2, 10, 30, 20), 20);
   assert_int_equal(DEADLINE(2, 20, 10, 30), 20);
@@ -120,7 +120,7 @@ TEST(deadline_of_three_is_the_second_largest_in_any_order) {
   assert_int_equal(DEADLINE(2, 30, 20, 10), 20);
 }
 
-TEST(without_a_quorum_of_nodes_there_is_no_deadline) {
+TEST(deadline_without_quorum) {
   assert_int_equal(DEADLINE(2, 0, 0, 0), 0);
   assert_int_equal(DEADLINE(2, 0, 30, 0), 0);
   assert_int_equal(DEADLINE(3, 50, 0, 40, 0, 0), 0);
@@ -131,7 +131,7 @@ static int compare_down(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-TEST(deadline_is_the_quorumth_of_the_sorted_times) {
+TEST(deadline_of_any_number) {
   uint64_t seed = 1;
   for (int i = 0; i < ROUNDS; i++) {
     uint64_t until[MEMBERS];

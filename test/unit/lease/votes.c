@@ -70,7 +70,7 @@ static int expected(const hand_t *hand) {
 
 /* ---- acquires ------------------------------------------------------------------------------------------ */
 
-TEST(acquire_comes_to_what_all_answers_say) {
+TEST(acquire_status) {
   hand_t hand;
   for (unsigned n = 1; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++) {
@@ -104,7 +104,7 @@ static unsigned orders(unsigned n) {
   return n < 2 ? 1 : n * orders(n - 1);
 }
 
-TEST(order_of_the_answers_makes_no_difference) {
+TEST(order_of_replies) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++)
@@ -115,7 +115,7 @@ TEST(order_of_the_answers_makes_no_difference) {
       }
 }
 
-TEST(the_verdict_falls_with_the_last_vote_that_it_needs) {
+TEST(decision_at_first_possible_vote) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned sort = YES; sort <= HELD; sort++) {
@@ -131,7 +131,7 @@ TEST(the_verdict_falls_with_the_last_vote_that_it_needs) {
 
 /* ---- what keeps and gives back ---------------------------------------------------------------------------- */
 
-TEST(a_definite_no_is_one_of_more_than_a_majority_can_spare) {
+TEST(definite_refusals) {
   static const belay__round_t rounds[] = {BELAY__ROUND_EXTEND, BELAY__ROUND_RELEASE};
   hand_t hand;
   for (unsigned r = 0; r < sizeof rounds / sizeof *rounds; r++)
@@ -147,7 +147,7 @@ TEST(a_definite_no_is_one_of_more_than_a_majority_can_spare) {
       }
 }
 
-TEST(an_order_never_turns_a_lost_round_into_a_won_one) {
+TEST(lost_round_stays_lost) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++)
@@ -160,7 +160,7 @@ TEST(an_order_never_turns_a_lost_round_into_a_won_one) {
 
 /* ---- fencing numbers -------------------------------------------------------------------------------------- */
 
-TEST(a_number_that_any_node_refused_is_read_again_unless_a_majority_took_it) {
+TEST(refused_number_is_read_again) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++) {

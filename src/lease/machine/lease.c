@@ -1,4 +1,4 @@
-#include "lease/machine/notify.h"
+#include "lease/machine/lease.h"
 
 #include <assert.h>
 
@@ -14,7 +14,6 @@ void belay__lease_free_acquire(belay__lease_t *lease) {
   lease->acquire = NULL;
 }
 
-/* Pending operations and held leases with a reference keep the loop alive. */
 void belay__lease_update_hold(belay__lease_t *lease) {
   bool held = lease->state == BELAY__LEASE_GRANTED || belay__lease_is_held(lease);
   bool want = belay__is_pending(lease->op) || belay__is_pending(lease->extend) ||
@@ -32,17 +31,12 @@ void belay__lease_end(belay__lease_t *lease, int status) {
   belay__defer(belay__lease_belay(lease), &lease->task);
 }
 
+/* A result that was not reported yet can still become worse. */
 void belay__lease_end_extend(belay__lease_t *lease, int status) {
-  /* a result that was not reported yet may still turn worse */
   if (!belay__is_pending(lease->extend))
     return;
   if (status != 0 && lease->upgrading)
-    lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
+    lease->mode = BELAY_RWLOCK_READ; /* it may be the writer, but the owner is not notified of it */
   lease->extend = (int16_t)status;
   belay__defer(belay__lease_belay(lease), &lease->task);
-}
-
-void belay__lease_notify_lost(belay__lease_t *lease, belay_lost_t reason) {
-  lease->loss = (uint8_t)reason;
-  belay__defer_urgent(belay__lease_belay(lease), &lease->task);
 }
