@@ -44,9 +44,9 @@ typedef enum belay_idgen_mode {
    * not dense.
    *
    * Order: strictly increasing within a generator, and roughly increasing among all of them. When a
-   * fifth of a segment is left, the next one is fetched in the background; that does not keep the
-   * loop alive. Ids that a process has fetched and not handed out when it ends are skipped. So are
-   * the ids of a fetch whose reply is lost; the fetch is retried.
+   * fifth of a segment is left, the next one is fetched in the background. The fetch keeps the
+   * loop alive until it ends or times out. Ids that a process has fetched and not handed out when
+   * it ends are skipped. So are the ids of a fetch whose reply is lost; the fetch is retried.
    *
    * State: one hash, NAMESPACE::idgen::{NAME}, without a ttl, because it must outlive all ids. It
    * contains the next id, and the identity of the server that wrote it.
