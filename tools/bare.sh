@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# bare.sh [COMMAND]...: prove that the README's commands suffice on a bare Debian 12. In a new minimal
-# system, it runs ./run demo and ./run test, installs belay, uses it as the README says, and removes
-# it; or it runs the given commands.
+# bare.sh [COMMAND]...: prove that the README's commands suffice on a bare Debian 12. In a new
+# minimal system, it runs ./run demo and ./run test, installs belay, uses it as the README says, and
+# removes it; or it runs the given commands.
 #
-# debootstrap makes the system from the mirrors that this machine's apt uses. The system has mount and
-# process namespaces of its own. Its mounts and processes end with them, so that removing the folder
-# afterwards cannot reach anything else.
+# debootstrap makes the system from the mirrors that this machine's apt uses. The system has mount
+# and process namespaces of its own. Its mounts and processes end with them, so that removing the
+# folder afterwards cannot reach anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

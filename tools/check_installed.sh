@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_installed.sh: check that the shell, man, pkg-config, the loader and the README's compiler line
-# find the belay that ./run install put into /usr/local, without any variable.
+# check_installed.sh: check that the shell, man, pkg-config, the loader and the README's compiler
+# line find the belay that ./run install put into /usr/local, without any variable.
 set -eux
 
 belay --version

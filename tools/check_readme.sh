@@ -1,7 +1,7 @@
 #!/bin/sh
-# check_readme.sh README [CC...]: compile the program in the README by the README's own line, against
-# the belay that pkg-config finds, with CC instead of cc. The program must have fewer than 40 lines,
-# and acquire and release a lock on a server that this script starts.
+# check_readme.sh README [CC...]: compile the program in the README by the README's own line,
+# against the belay that pkg-config finds, with CC instead of cc. The program must have fewer than
+# 40 lines, and acquire and release a lock on a server that this script starts.
 set -eu
 
 readme=$1

@@ -87,13 +87,14 @@ def clean_lines(text):
             loops.append((indent, number - 1))
 
 
-# Scripts whose calls go in batches: short ones, because a server's overhead per script counts there.
+# Scripts whose calls go in batches: short ones, because a server's overhead per script counts
+# there.
 TOGETHER = {"limit", "lock_extend", "lock_release"}
 
-# The script as a function with the same line numbers. ARGV[1] is the number of calls, which have equal
-# numbers of keys and arguments. Reply: their replies, in order. The reply of a failed call is its
-# error with the line; the level of the stack depends on whether a command raised it. A nil would end
-# the array.
+# The script as a function with the same line numbers. ARGV[1] is the number of calls, which have
+# equal numbers of keys and arguments. Reply: their replies, in order. The reply of a failed call is
+# its error with the line; the level of the stack depends on whether a command raised it. A nil
+# would end the array.
 MANY = """{time}local of_all, rest, KEYS, ARGV = KEYS, ARGV, {{}}, {{}} local function one() {text}end
 local function raised(e)
   local _, at = pcall(error, '', 3)

@@ -201,8 +201,8 @@ unpack_hiredis() {
     keep hiredis_*.orig.tar.gz "$hiredis_tarball"
 }
 
-# The distribution's backports have signed packages of Valkey 8. One of its tools is the server under
-# another name. It is extracted, not installed, so that no system service starts.
+# The distribution's backports have signed packages of Valkey 8. One of its tools is the server
+# under another name. It is extracted, not installed, so that no system service starts.
 fetch_valkey() {
   say "fetching Valkey from $VERSION_CODENAME-backports"
   apart "deb MIRROR $VERSION_CODENAME-backports main" unpack_valkey

@@ -1,4 +1,5 @@
-/* Answers are counted wherever what a server sends is cut, and an error is seen wherever it stands. */
+/* Answers are counted wherever what a server sends is cut, and an error is seen wherever it
+ * stands. */
 #include <string.h>
 
 #include "load/subjects/answers.h"

@@ -19,7 +19,8 @@ with tempfile.TemporaryDirectory(prefix="belay-bench-peers-") as name:
         sys.exit(77)
     assert [(r["scenario"], r["subject"], r["concurrency"]) for r in told["results"]] == [(s, subject, 8) for s in scenarios], told
     for result in told["results"]:
-        # of each operation, and for a second (as node counts it), however short the others are measured
+        # of each operation, and for a second (as node counts it), however short the others are
+        # measured
         assert result["seconds"] > 0.95 and result["latencies"] == round(result["ops_per_s"] * result["seconds"]), result
         assert result["p50_us"] > 0 and result["client_us_per_op"] > 0 and result["server_us_per_op"] > 0, result
         assert result["commands_per_op"] >= 1, result

@@ -22,8 +22,9 @@ def check(bench, folder):
                     "--subjects", "belay,limit,limit-single,naive-c", *options], check=True, stdout=subprocess.DEVNULL)
 
     results = json.loads(files["json"].read_text())["results"]
-    # of both scenarios belay and naive-c in a closed loop and at half its rate, and the limit; of the lock also
-    # the limit of single calls; and a calm one if half the rate leaves the client too little time
+    # of both scenarios belay and naive-c in a closed loop and at half its rate, and the limit; of
+    # the lock also the limit of single calls; and a calm one if half the rate leaves the client too
+    # little time
     loads = [result["load"] for result in results]
     assert len(results) - loads.count("calm") == 11, results
     for result in results:

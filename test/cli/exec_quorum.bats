@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# belay exec --redlock: servers that are dead, stopped or slow, at the start and while the command runs.
+# belay exec --redlock: servers that are dead, stopped or slow, at the start and while the command
+# runs.
 load helper
 
 @test "each combination of faults of three servers, and those of five in which one server decides" {

@@ -117,8 +117,8 @@ fish_completes() {
   has "$(fish_completes 'belay exec job -- gre')" grep
 }
 
-# zsh_completes WORD...: print the candidates of zsh for the last word. It calls belay's function as zsh does, with
-# stubs for the functions of zsh.
+# zsh_completes WORD...: print the candidates of zsh for the last word. It calls belay's function as
+# zsh does, with stubs for the functions of zsh.
 zsh_completes() {
   zsh -f -c '
     compdef() { :; }

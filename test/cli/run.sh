@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run.sh BUILD FILE.bats: install the build into a temporary folder, and run the tests with the installed belay.
+# run.sh BUILD FILE.bats: install the build into a temporary folder, and run the tests with the
+# installed belay.
 set -euo pipefail
 
 build=$1 file=$2

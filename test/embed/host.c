@@ -1,5 +1,5 @@
-/* belay inside of programs that have a loop and a life of their own: handles that they close by themselves,
- * threads, child processes. */
+/* belay inside of programs that have a loop and a life of their own: handles that they close by
+ * themselves, threads, child processes. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The limit: the same commands that belay sends, byte for byte, on one connection to each server, by
- * a loop that only counts the replies.
+/* The limit: the same commands that belay sends, byte for byte, on one connection to each server,
+ * by a loop that only counts the replies.
  *
  *   many at once   without pause, with the best number of unanswered commands
  *   one at a time  a command, its reply (of several servers: of a majority), the next command

@@ -1,5 +1,5 @@
--- The fencing number of a lease that is granted. As in stored.lua, neither function calls the server
--- or raises an error.
+-- The fencing number of a lease that is granted. As in stored.lua, neither function calls the
+-- server or raises an error.
 
 -- The number after the stored one, at least the server's TIME in microseconds, as text. nil: it
 -- would be 2^53 or more, where two numbers may be equal. stored: a number, or false.

@@ -1,4 +1,5 @@
-/* Active users: which key a time leads to, what is counted, archived and cleared, and how long all of it lives. */
+/* Active users: which key a time leads to, what is counted, archived and cleared, and how long
+ * all of it lives. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"

@@ -1,4 +1,5 @@
-/* Active users where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+/* Active users where something goes wrong: answers are lost, keys hold something else,
+ * everything is closed. */
 #include <stdio.h>
 
 #include "scripts.gen.h"

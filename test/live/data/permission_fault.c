@@ -1,4 +1,5 @@
-/* Permissions where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+/* Permissions where something goes wrong: answers are lost, keys hold something else, everything
+ * is closed. */
 #include <stdio.h>
 
 #include "support/fixtures/data/permits.h"

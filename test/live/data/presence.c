@@ -1,4 +1,5 @@
-/* Presence: bits that are set, cleared, asked for and counted; over segments, and in slices that end by themselves. */
+/* Presence: bits that are set, cleared, asked for and counted; over segments, and in slices that
+ * end by themselves. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"
@@ -210,7 +211,8 @@ BED_TEST(slices_expire) {
   expect_ttls(bed->server);
 }
 
-/* Two whose clocks are nearly a slice apart see each other's bits; and a logout reaches all slices. */
+/* Two whose clocks are nearly a slice apart see each other's bits; and a logout reaches all
+ * slices. */
 BED_TEST(clients_with_different_clocks) {
   belay_presence_t *p = site(bed, 1000, 60000, 4), *q = site(bed, 1000, 60000, 4);
   set(bed, p, 1);

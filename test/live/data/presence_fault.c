@@ -1,4 +1,5 @@
-/* Presence where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+/* Presence where something goes wrong: answers are lost, keys hold something else, everything is
+ * closed. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"

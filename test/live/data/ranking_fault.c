@@ -1,4 +1,5 @@
-/* Rankings where something goes wrong: answers are lost, keys hold something else or are gone, everything is closed. */
+/* Rankings where something goes wrong: answers are lost, keys hold something else or are gone,
+ * everything is closed. */
 #include <stdio.h>
 
 #include "scripts.gen.h"
@@ -16,7 +17,8 @@ static void keep_detail(stand_t *stand) {
   snprintf(detail, sizeof detail, "%s", belay_detail(stand->bed->belay));
 }
 
-/* All operations end like that and leave everything as it is; but a clear, which makes it of use again. */
+/* All operations end like that and leave everything as it is; but a clear, which makes it of use
+ * again. */
 static void expect_all_to_fail(stand_t *stand, int error, const char *why) {
   server_t *server = stand->bed->server;
   uint64_t digest = server_digest(server);

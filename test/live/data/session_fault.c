@@ -1,4 +1,5 @@
-/* Session contexts where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+/* Session contexts where something goes wrong: answers are lost, keys hold something else,
+ * everything is closed. */
 #include <stdio.h>
 
 #include "support/deployments/relay.h"

@@ -1,4 +1,5 @@
-/* Idempotency records where something goes wrong: answers are lost, callers give up, keys hold something else. */
+/* Idempotency records where something goes wrong: answers are lost, callers give up, keys hold
+ * something else. */
 #include <stdio.h>
 
 #include "scripts.gen.h"

@@ -68,8 +68,8 @@ BED_TEST(old_file_causes_a_jump) {
   assert_int_equal(next_id(&spring), id + 20);
 }
 
-/* Servers that have forgotten the same, one after the other: none knows where the others went on. They draw how far
- * they jump, so that of six pairs hardly ever two come out at the same. */
+/* Servers that have forgotten the same, one after the other: none knows where the others went
+ * on. They draw how far they jump, so that of six pairs hardly ever two come out at the same. */
 BED_TEST(old_file_without_gap_repeats) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);

@@ -1,6 +1,6 @@
-/* Eight processes draw ids and write them to disk. They are killed and restarted, their clocks step,
- * and the server is restarted. No id is written twice, and each process's grow. With a clock_rate
- * that goes for a server too whose keys are removed again and again.
+/* Eight processes draw ids and write them to disk. They are killed and restarted, their clocks
+ * step, and the server is restarted. No id is written twice, and each process's grow. With a
+ * clock_rate that goes for a server too whose keys are removed again and again.
  *
  * BELAY_SOAK_SECONDS in the environment: for how long, each mode; default 1.5. */
 #include <fcntl.h>

@@ -297,8 +297,8 @@ static void give(int64_t id) {
   given[id] = true;
 }
 
-/* Several of different steps take turns, by one and by many; some are closed, and others opened. A model of all ids:
- * whose it is. */
+/* Several of different steps take turns, by one and by many; some are closed, and others opened.
+ * A model of all ids: whose it is. */
 BED_TEST(handles_same_as_model) {
   enum { HANDLES = 4 };
   uint64_t random = UINT64_C(16180339);

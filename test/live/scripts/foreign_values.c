@@ -1,4 +1,5 @@
-/* Keys that another program has written to: each call ends with an error of its own, and no connection is dropped. */
+/* Keys that another program has written to: each call ends with an error of its own, and no
+ * connection is dropped. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"
@@ -8,7 +9,8 @@
 #define S INT64_C(1000000)
 #define ROUNDS 15
 
-/* All numbers of all keys are ARGV[1]: those of strings as doubles, of sorted sets scores, of hashes fields. */
+/* All numbers of all keys are ARGV[1]: those of strings as doubles, of sorted sets scores, of
+ * hashes fields. */
 static const char spoil_text[] =
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local kind = redis.call('TYPE', key).ok\n"
@@ -105,12 +107,10 @@ TEST(counter_numbers_spoiled) {
     expect_status(&count, BEGIN(&till, &count, add, belay_string("k"), 1, on_result),
                   BELAY_EWRONGTYPE);
     expect_status(
-        &count,
-        BEGIN(&till, &count, add_field, belay_string("h"), belay_string("f"), 1, on_result),
+        &count, BEGIN(&till, &count, add_field, belay_string("h"), belay_string("f"), 1, on_result),
         BELAY_EWRONGTYPE);
-    assert_error(BEGIN(&till, &count, add_once, belay_string("once"), 5, belay_string("op"),
-                       on_result),
-                 0);
+    assert_error(
+        BEGIN(&till, &count, add_once, belay_string("once"), 5, belay_string("op"), on_result), 0);
     assert_error(end_of_count(&count), BELAY_EMISMATCH);
   }
   expect_peace(bed);

@@ -1,5 +1,5 @@
-/* Every script for a user that lacks the right to one of its commands, and on a server without memory: a refused script
- * has written nothing, and each key that a script leaves has a ttl. */
+/* Every script for a user that lacks the right to one of its commands, and on a server without
+ * memory: a refused script has written nothing, and each key that a script leaves has a ttl. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "support/models/script_world.h"
 #include "support/models/scripts.h"
 
-/* Scripts that may have written before a command that is refused. Their keys have a ttl, and the next run
- * accepts it. */
+/* Scripts that may have written before a command that is refused. Their keys have a ttl, and the
+ * next run accepts it. */
 static const char *const partial[] = {"active_mark",
                                       "barrier_arrive",
                                       "barrier_withdraw",

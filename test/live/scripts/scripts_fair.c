@@ -231,7 +231,8 @@ static void ask_for_place(server_t *server, const char *name, int64_t expected) 
     assert_between(reply, 1, expected);
 }
 
-/* A hundred thousand are in line; behind them there is room for those alone whose places the dead have left. */
+/* A hundred thousand are in line; behind them there is room for those alone whose places the
+ * dead have left. */
 TEST_ON(queue_is_bounded, server, server_start(NULL)) {
   static const char fill[] = "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, 'x' .. i) "
                              "redis.call('ZADD', KEYS[2], ARGV[1], 'x' .. i) end return 1";

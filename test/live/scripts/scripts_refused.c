@@ -1,5 +1,5 @@
-/* A user who lacks the right to one command: whichever it is, what the scripts leave has a ttl, and is nothing that
- * makes them say something untrue when the right is given. */
+/* A user who lacks the right to one command: whichever it is, what the scripts leave has a ttl,
+ * and is nothing that makes them say something untrue when the right is given. */
 #include <stdio.h>
 
 #include "core/call/refusal.h"
@@ -63,7 +63,8 @@ static const run_t *play(server_t *server, const scene_t *scene) {
   return run;
 }
 
-/* Whether the server says that it was on a line before which nothing can have been written; then nothing was. */
+/* Whether the server says that it was on a line before which nothing can have been written; then
+ * nothing was. */
 static bool is_refused_cleanly(const run_t *run, const resp_t *reply) {
   unsigned line = belay__refusal_line(reply->str, reply->len);
   return line > 0 && line <= run->script->clean_lines;

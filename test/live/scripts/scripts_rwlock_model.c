@@ -1,4 +1,5 @@
-/* The scripts of readers and writers, against a model that says in a few lines what they are to do. */
+/* The scripts of readers and writers, against a model that says in a few lines what they are to
+ * do. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -376,7 +376,8 @@ TEST_ON(full_server_keeps_holders, server, server_start(NULL)) {
   assert_int_equal(server_keys(server), 0);
 }
 
-/* An extend never shortens what the server keeps, and the keys are remembered for long enough again. */
+/* An extend never shortens what the server keeps, and the keys are remembered for long enough
+ * again. */
 TEST_ON(extend_never_shortens, server, server_start(NULL)) {
   static const char *const brief[] = {"a", "10000", "0", "5", NULL};
   static const char *const longer[] = {"a", "95000", "0", "5", NULL};

@@ -1,5 +1,5 @@
-/* Scripts whose calls may travel together: run for several calls at once they do and say what they do and say for each of
- * them alone, whatever becomes of the others. */
+/* Scripts whose calls may travel together: run for several calls at once they do and say what
+ * they do and say for each of them alone, whatever becomes of the others. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* Every script over keys that belay did not write: other types, numbers that are none, members of a megabyte. A reply
- * has its documented form, or is an error that has a name in belay, and then nothing was written. A key of another
- * type stays as it is. No key is left without a ttl, wherever in a script a ttl of a millisecond passes. */
+/* Every script over keys that belay did not write: other types, numbers that are none, members
+ * of a megabyte. A reply has its documented form, or is an error that has a name in belay, and
+ * then nothing was written. A key of another type stays as it is. No key is left without a ttl,
+ * wherever in a script a ttl of a millisecond passes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

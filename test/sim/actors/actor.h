@@ -84,7 +84,8 @@ void sim_actors_start(sim_process_t *process);
 void sim_actors_end(sim_process_t *process);
 /* The process is being closed: its actors start nothing new. */
 void sim_actors_stop(sim_process_t *process);
-/* Faults have stopped: each actor succeeds once more, waiting as long as it takes, and then stops. */
+/* Faults have stopped: each actor succeeds once more, waiting as long as it takes, and then
+ * stops. */
 void sim_actors_heal(sim_process_t *process);
 /* True if all actors were served since then. */
 bool sim_actors_served(const sim_process_t *process);

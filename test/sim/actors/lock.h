@@ -4,7 +4,8 @@
  *       ^                                                                |
  *       +-- sim_lock_ended(), sim_lock_lost() <-- check_result.c <-- callbacks of the library
  *
- * The functions are those of belay; with `silent` the callback is NULL. Return values are checked. */
+ * The functions are those of belay; with `silent` the callback is NULL. Return values are
+ * checked. */
 #ifndef TEST_SIM_ACTORS_LOCK_H
 #define TEST_SIM_ACTORS_LOCK_H
 

@@ -63,8 +63,8 @@ typedef struct conformance_sequence {
 } conformance_sequence_t;
 
 /* Patterns of commands, separated by '|'. A pattern is words with blanks between them. A word that
- * begins with % is drawn from the words of that name (words.c), @name is the text of a script, $name
- * its SHA1, ^name that in upper case, and %* at the end is another command. */
+ * begins with % is drawn from the words of that name (words.c), @name is the text of a script,
+ * $name its SHA1, ^name that in upper case, and %* at the end is another command. */
 typedef struct conformance_row {
   const char *patterns;
   conformance_like_t like;

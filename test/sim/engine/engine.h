@@ -5,9 +5,10 @@
  *                                                  v
  *                                              RESP bytes, appended to a buffer
  *
- * It has Redis 7.0's semantics, for the commands and options of belay's handshakes and of the scripts that the actors
- * run, and no others; sim-conformance compares every reply with a real server's. Time is what each call says it is: a command, a script too, happens
- * at one instant, as in Redis. One database, one thread, nothing random, no system call. */
+ * It has Redis 7.0's semantics, for the commands and options of belay's handshakes and of the
+ * scripts that the actors run, and no others; sim-conformance compares every reply with a real
+ * server's. Time is what each call says it is: a command, a script too, happens at one instant,
+ * as in Redis. One database, one thread, nothing random, no system call. */
 #ifndef TEST_SIM_ENGINE_H
 #define TEST_SIM_ENGINE_H
 

@@ -49,8 +49,8 @@ static void llen(engine_call_t *call) {
   engine_reply_integer(call, (int64_t)count_of(call->object));
 }
 
-/* The two integers as places in the list: *from is at least 0, and less than *to if the range is not
- * empty. */
+/* The two integers as places in the list: *from is at least 0, and less than *to if the range is
+ * not empty. */
 static void read_range(const engine_call_t *call, int64_t *from, int64_t *to) {
   int64_t count = (int64_t)count_of(call->object);
   *from = call->number[0] < 0 ? call->number[0] + count : call->number[0];

@@ -1,5 +1,5 @@
-/* Tables: a list in the order of insertion, with buckets above it once it is not short any more. And sorted sets: a
- * table with an array in the order of the scores. */
+/* Tables: a list in the order of insertion, with buckets above it once it is not short any more.
+ * And sorted sets: a table with an array in the order of the scores. */
 #include <stdlib.h>
 #include <string.h>
 

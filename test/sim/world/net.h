@@ -1,5 +1,5 @@
-/* The network: connections of processes to servers, as TCP keeps them: bytes in order or not at all, on each
- * connection; in no order between two. */
+/* The network: connections of processes to servers, as TCP keeps them: bytes in order or not at
+ * all, on each connection; in no order between two. */
 #ifndef TEST_SIM_WORLD_NET_H
 #define TEST_SIM_WORLD_NET_H
 

@@ -1,12 +1,12 @@
-/* A process: a loop, belay on it, and the actors that use it. It sees its own clock, its own sockets and nothing
- * else.
+/* A process: a loop, belay on it, and the actors that use it. It sees its own clock, its own
+ * sockets and nothing else.
  *
  *   DOWN --start--> UP --crash--> DOWN           crash: its memory is gone, its sockets are the network's to mourn
  *                    |--close--> ENDING --belay_close() has called back--> DOWN
  *
- * A turn of its loop, as libuv would: alarms of its own that are due; idle; prepare (flush); poll: belay's alarm and
- * sockets in some order; check (flush); closing. A pause is a turn that does not come, and then finds everything at
- * once. */
+ * A turn of its loop, as libuv would: alarms of its own that are due; idle; prepare (flush);
+ * poll: belay's alarm and sockets in some order; check (flush); closing. A pause is a turn that
+ * does not come, and then finds everything at once. */
 #ifndef TEST_SIM_WORLD_PROCESS_H
 #define TEST_SIM_WORLD_PROCESS_H
 

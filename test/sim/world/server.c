@@ -294,8 +294,8 @@ void sim_server_let_all(sim_server_t *server) {
   }
 }
 
-/* Executes what is complete of a connection's input, at most a batch of it. Returns how much it did; a connection
- * that breaks the protocol is closed. */
+/* Executes what is complete of a connection's input, at most a batch of it. Returns how much it
+ * did; a connection that breaks the protocol is closed. */
 static unsigned execute_input(sim_server_t *server, sim_conn_t *conn, engine_buffer_t *out) {
   static engine_bytes_t argv[ENGINE_ARGS_MAX];
   unsigned n = 0;

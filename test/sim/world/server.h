@@ -1,7 +1,8 @@
 /* A server: an engine with a clock, connections and one thread.
  *
- * Commands that arrive stand in its connections' input until it comes to them; it takes one connection after the
- * other and executes what is complete, at one instant, and is busy for a while after that. */
+ * Commands that arrive stand in its connections' input until it comes to them; it takes one
+ * connection after the other and executes what is complete, at one instant, and is busy for a
+ * while after that. */
 #ifndef TEST_SIM_WORLD_SERVER_H
 #define TEST_SIM_WORLD_SERVER_H
 

@@ -1,6 +1,6 @@
-/* Processes that contend for one lock over several nodes, and write what they believe into memory that all of them
- * share: that they hold it from the grant's callback to the release, or to the local deadline. Each is the test's own
- * program in another role. */
+/* Processes that contend for one lock over several nodes, and write what they believe into
+ * memory that all of them share: that they hold it from the grant's callback to the release, or
+ * to the local deadline. Each is the test's own program in another role. */
 #ifndef TEST_SUPPORT_LOAD_BELIEVER_H
 #define TEST_SUPPORT_LOAD_BELIEVER_H
 

@@ -1,4 +1,5 @@
-/* A contest: for each kind that is held, players in several clients who have it for a moment, again and again. */
+/* A contest: for each kind that is held, players in several clients who have it for a moment,
+ * again and again. */
 #ifndef TEST_SUPPORT_LOAD_CONTEST_H
 #define TEST_SUPPORT_LOAD_CONTEST_H
 

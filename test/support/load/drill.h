@@ -12,8 +12,8 @@ enum { DRILLS_MAX = 10000, DRILL_PATIENCE_MS = 60000, DRILL_GAP_MS = 5 };
 /* A number in the environment, or otherwise that. */
 unsigned drill_setting(const char *name, unsigned otherwise);
 
-/* Whether the figures are judged as they are meant: BELAY_FAILOVERS is there, and nothing makes the process slow. Else they
- * may be those of a machine that has others to serve. */
+/* Whether the figures are judged as they are meant: BELAY_FAILOVERS is there, and nothing makes
+ * the process slow. Else they may be those of a machine that has others to serve. */
 bool drill_is_strict(void);
 
 /* Hears what the load tells until the condition holds. */
@@ -60,12 +60,13 @@ typedef struct drill_gaps {
 } drill_gaps_t;
 
 void drill_note_gap(drill_gaps_t *gaps, const load_t *load);
-/* Prints them. If the drill is strict: it must never have computed for more than DRILL_GAP_MS, and nine in ten gaps must be within
- * as much of an idle loop's; the others may be the machine's, which holds up one loop and not the other. */
+/* Prints them. If the drill is strict: it must never have computed for more than DRILL_GAP_MS,
+ * and nine in ten gaps must be within as much of an idle loop's; the others may be the
+ * machine's, which holds up one loop and not the other. */
 void drill_judge_gaps(drill_gaps_t *gaps);
 
-/* Prints what has come of a load that has ended, and judges what must hold after its limiter was forgotten so many
- * times. */
+/* Prints what has come of a load that has ended, and judges what must hold after its limiter was
+ * forgotten so many times. */
 void drill_judge(const load_t *load, const drill_sum_t *sum, unsigned forgotten);
 
 #endif /* TEST_SUPPORT_LOAD_DRILL_H */

@@ -31,11 +31,12 @@ typedef struct faults {
 /* Starts n servers. */
 faults_t *faults_open(unsigned n, unsigned most, int64_t forgets_ms);
 
-/* Makes a random one fail, in one way or another. Where as many as may have failed already, one of those stands
- * still for a while; where none has, it begins an ambush. False: not now. */
+/* Makes a random one fail, in one way or another. Where as many as may have failed already, one
+ * of those stands still for a while; where none has, it begins an ambush. False: not now. */
 bool faults_strike(faults_t *faults);
 
-/* Brings back those whose time has come, or all; goes on with an ambush. To be called all the time. */
+/* Brings back those whose time has come, or all; goes on with an ambush. To be called all the
+ * time. */
 void faults_mend(faults_t *faults, bool all);
 
 /* Prints how many there were of each kind. */

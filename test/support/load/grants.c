@@ -207,8 +207,8 @@ static void check_whole(const chore_t *chore, const shown_t *shown) {
   }
 }
 
-/* In a server's words, or in the line of the script that they are about. Where a script has caught the error, or has the
- * command in a variable, it is only the script. */
+/* In a server's words, or in the line of the script that they are about. Where a script has
+ * caught the error, or has the command in a variable, it is only the script. */
 static bool names(const char *detail, const char *word) {
   char quoted[64];
   if (strcasestr(detail, word) != NULL)

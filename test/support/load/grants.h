@@ -5,8 +5,8 @@
 
 #include "support/fixtures/bed.h"
 
-/* Does everything once at least, and the scripts twice, with the bed's client; answers must be right. Returns 0, or the
- * first status that is not, at once. */
+/* Does everything once at least, and the scripts twice, with the bed's client; answers must be
+ * right. Returns 0, or the first status that is not, at once. */
 typedef int (*chore_fn)(bed_t *bed);
 
 #define MUST(operation)                                                                            \
@@ -31,7 +31,8 @@ typedef struct chore {
  *   - and makes no more connections than a handful. */
 void grants_check(const chore_t *chore);
 
-/* Whether what only this word is needed for is done: it is the one that is missing, or nothing is. */
+/* Whether what only this word is needed for is done: it is the one that is missing, or nothing
+ * is. */
 bool grants_try(const char *word);
 
 /* Of the chore's servers beside the first one: the bed's client of it. */

@@ -1,4 +1,5 @@
-/* One of each that a server may refuse: a lock that is held, one that is wanted, a limiter, a counter. */
+/* One of each that a server may refuse: a lock that is held, one that is wanted, a limiter, a
+ * counter. */
 #ifndef TEST_SUPPORT_LOAD_HOUSE_H
 #define TEST_SUPPORT_LOAD_HOUSE_H
 
@@ -24,7 +25,8 @@ typedef struct house_statuses {
   int acquire;         /* a try */
   int extend, release; /* of a held lock */
   int take, add;       /* of a limiter, of a counter */
-  /* It is asked again until its time is over; that may be while it is being asked: then it is not known. */
+  /* It is asked again until its time is over; that may be while it is being asked: then it is
+   * not known. */
   bool passes;
   int also; /* another permitted status; 0: none */
 } house_statuses_t;

@@ -68,7 +68,8 @@ void load_go_on(load_t *load);
  * ended. */
 void load_read(load_t *load, int64_t ms);
 
-/* How much longer the longest gap of its loop was than that of an idle one, since it rested before. */
+/* How much longer the longest gap of its loop was than that of an idle one, since it rested
+ * before. */
 double load_gap_ms(const load_t *load);
 
 /* Ends it: all is told. */

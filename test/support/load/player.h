@@ -71,8 +71,8 @@ struct player {
   void *arg;                                        /* the test's */
 };
 
-/* Times are those of the options; so are an election's, a latch's and a barrier's. The memory is the test's; what
- * is made is closed with the bed. */
+/* Times are those of the options; so are an election's, a latch's and a barrier's. The memory is
+ * the test's; what is made is closed with the bed. */
 void player_init(player_t *player, bed_t *bed, belay_client_t *client, kind_id_t kind,
                  unsigned number, const belay_lock_options_t *options);
 

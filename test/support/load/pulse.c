@@ -12,7 +12,8 @@ static int64_t busy_now(void) {
   return (int64_t)t.tv_sec * 1000 * MS + t.tv_nsec;
 }
 
-/* For how long this thread was kept waiting for a processor so far; 0 if the system does not tell. */
+/* For how long this thread was kept waiting for a processor so far; 0 if the system does not
+ * tell. */
 static int64_t kept_waiting(void) {
   long long ran, waited = 0;
   FILE *file = fopen("/proc/thread-self/schedstat", "r");

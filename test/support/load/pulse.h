@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* A timer that wants to be called each millisecond, and the longest that it had to wait: by the clock; by the clock, but
- * for the time in which the thread could have gone on, and others had the processors; and by the time for which the thread
- * computed. In nanoseconds. */
+/* A timer that wants to be called each millisecond, and the longest that it had to wait: by the
+ * clock; by the clock, but for the time in which the thread could have gone on, and others had
+ * the processors; and by the time for which the thread computed. In nanoseconds. */
 typedef struct pulse {
   uv_timer_t timer;
   int64_t last, longest;

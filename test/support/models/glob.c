@@ -1,7 +1,7 @@
 #include "support/models/glob.h"
 
-/* How long the class at p is, which begins with '['; *has: whether it has the byte. One without an end has all that
- * is left. */
+/* How long the class at p is, which begins with '['; *has: whether it has the byte. One without
+ * an end has all that is left. */
 static size_t class_of(const char *p, size_t len, char c, bool *has) {
   size_t i = 1;
   bool negated = i < len && p[i] == '^', found = false;

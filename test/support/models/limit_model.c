@@ -237,7 +237,8 @@ static void charge(limit_state_t *is, int64_t cost, int64_t wait) {
       continue;
     }
     int64_t units = narrow(times(cost, rule->p) + idle(owed, wait));
-    is->since += owed->b > LIMIT_DEBT_MOST - units; /* clipped debts cannot be distinguished later */
+    /* clipped debts cannot be distinguished later */
+    is->since += owed->b > LIMIT_DEBT_MOST - units;
     owed->a = least(owed->a + units, LIMIT_DEBT_MOST);
     owed->b = least(owed->b + units, LIMIT_DEBT_MOST);
     owed->c = least(owed->c, LIMIT_DEBT_MOST - owed->a);

@@ -36,7 +36,9 @@ typedef struct limit_owed {
   int64_t
       a; /* bucket: the debt; else when the window began: means nothing if there is nothing in it */
   int64_t
-      b; /* bucket: the debt without what was given back below other debts; else tokens in the window */
+      /* bucket: the debt without what was given back below other debts; else tokens in the window
+       * */
+      b;
   int64_t c; /* sliding: tokens in the window before */
   limit_rule_t rule;
 } limit_owed_t;

@@ -148,7 +148,8 @@ static int64_t moment(limit_world_t *world, const limit_key_t *key) {
   return limit_sized(&world->chance, lasts / 16 + 1) - 1;
 }
 
-/* Time goes on: not at all, a little, to where something changes, or by years; and now and then back. */
+/* Time goes on: not at all, a little, to where something changes, or by years; and now and then
+ * back. */
 static void move_clock(limit_world_t *world, limit_key_t *key) {
   int64_t now = key->now;
   if (key->calm && !limit_once_in(&world->chance, 20)) {

@@ -8,8 +8,8 @@
 #include "support/models/limit_ops.h"
 #include "support/base/unit.h"
 
-/* The script's own KEYS and ARGV are those of one case; and the ttl of a SET is looked at on its way, for a server's
- * clock goes on while a script runs. */
+/* The script's own KEYS and ARGV are those of one case; and the ttl of a SET is looked at on its
+ * way, for a server's clock goes on while a script runs. */
 static const char script_head[] = "local limit = function(KEYS, ARGV, redis) ";
 static const char script_tail[] =
     "\nend\n"

@@ -19,8 +19,8 @@ int64_t script_call_integer(server_t *server, const belay__script_t *script,
 void listener_open(listener_t *listener, server_t *server, const char *channel);
 void listener_close(listener_t *listener);
 
-/* Reads all that was published before this call; how many messages that was. The last of them is written at out,
- * "" if there was none. */
+/* Reads all that was published before this call; how many messages that was. The last of them is
+ * written at out, "" if there was none. */
 unsigned listener_drain(listener_t *listener, char *out, size_t size);
 
 #endif /* TEST_SUPPORT_MODELS_LISTENER_H */

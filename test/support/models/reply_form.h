@@ -1,4 +1,5 @@
-/* Whether a reply has the form that is documented; the forms are those of support/models/script_rows.h. */
+/* Whether a reply has the form that is documented; the forms are those of
+ * support/models/script_rows.h. */
 #ifndef TEST_SUPPORT_MODELS_REPLY_FORM_H
 #define TEST_SUPPORT_MODELS_REPLY_FORM_H
 

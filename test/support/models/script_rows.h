@@ -7,12 +7,13 @@
 #define SCRIPT_ROW_KEYS 8
 #define SCRIPT_ROW_ARGS 16
 
-/* A run of a script. Every script has at least one row; its further rows have a label behind the name, and give
- * other arguments, or have other runs before. */
+/* A run of a script. Every script has at least one row; its further rows have a label behind the
+ * name, and give other arguments, or have other runs before. */
 typedef struct script_row {
   const char *name;
-  /* The keys, separated by spaces: the type of each (s string, h hash, z sorted set, l list, S set, * any), '!' if it may
-   * be without a ttl, '?' if another key's value says whether it has one, a colon, and the key. */
+  /* The keys, separated by spaces: the type of each (s string, h hash, z sorted set, l list, S
+   * set, * any), '!' if it may be without a ttl, '?' if another key's value says whether it has
+   * one, a colon, and the key. */
   const char *keys;
   /* The names of the rows that run before, separated by '|'; "": none. */
   const char *before;
@@ -27,8 +28,9 @@ typedef struct script_row {
    *   t      a status
    *   x      an error, whichever */
   const char *reply;
-  /* In an argument $T is a ttl and $L a longer one, $E the time at which $T ends and $N the time by the server's
-   * clock, in milliseconds. An argument "$D 1 2.5" is these doubles, and "$Z 8 text" the text behind 8 zero bytes. */
+  /* In an argument $T is a ttl and $L a longer one, $E the time at which $T ends and $N the time
+   * by the server's clock, in milliseconds. An argument "$D 1 2.5" is these doubles, and "$Z 8
+   * text" the text behind 8 zero bytes. */
   const char *args[SCRIPT_ROW_ARGS];
 } script_row_t;
 

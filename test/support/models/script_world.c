@@ -26,8 +26,9 @@ static const char snapshot_text[] =
     "end\n"
     "return reply\n";
 
-/* ARGV: a key and its dump and ttl, as often as there are keys; of KEYS, one is changed. ARGV[1]: which; 0: none.
- * ARGV[2]: how: the n-th of its changes. Reply: the change in words; nil: there are not so many. */
+/* ARGV: a key and its dump and ttl, as often as there are keys; of KEYS, one is changed.
+ * ARGV[1]: which; 0: none. ARGV[2]: how: the n-th of its changes. Reply: the change in words;
+ * nil: there are not so many. */
 static const char prepare_text[] =
     "redis.call('FLUSHALL')\n"
     "for i = 3, #ARGV, 3 do\n"

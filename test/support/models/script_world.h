@@ -29,7 +29,8 @@ typedef struct script_world {
 const belay__script_t *script_of_row(const script_row_t *row);
 const script_row_t *script_row_named(const char *name, size_t len);
 
-/* Build a command: one more word; the keys of a row behind their number, which is written to count; keys and arguments. */
+/* Build a command: one more word; the keys of a row behind their number, which is written to
+ * count; keys and arguments. */
 void script_add_word(resp_words_t *words, const char *word, size_t len);
 size_t script_put_keys(const script_row_t *row, resp_words_t *words, char count[8]);
 void script_put_run(script_world_t *world, const script_row_t *row, resp_words_t *words,

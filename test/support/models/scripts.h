@@ -39,8 +39,8 @@ server_t *server_with_digest(void);
 /* A hash of all data of the server; equal data have equal hashes. Ttls do not count. */
 uint64_t server_digest(server_t *server);
 
-/* No key of the server lives for ever, and none ends before the last of the times that stand in it: the scores of a
- * sorted set. */
+/* No key of the server lives for ever, and none ends before the last of the times that stand in
+ * it: the scores of a sorted set. */
 void expect_ttls(server_t *server);
 
 #endif /* TEST_SUPPORT_MODELS_SCRIPTS_H */
