@@ -119,8 +119,8 @@ BELAY_API int belay_multilock_error(const belay_multilock_t *lock, belay_client_
 /** Return options.data. */
 BELAY_API void *belay_multilock_data(const belay_multilock_t *lock);
 
-/** Let the lock keep the loop alive while it is held; off by default. belay_multilock_unref() undoes
- * it. Further calls have no effect. */
+/** Let the lock keep the loop alive while it is held; off by default. belay_multilock_unref()
+ * undoes it. Further calls have no effect. */
 BELAY_API void belay_multilock_ref(belay_multilock_t *lock);
 BELAY_API void belay_multilock_unref(belay_multilock_t *lock);
 

@@ -43,21 +43,20 @@ extern "C" {
  *   - Quarantine: a server that restarted, or replaced another one, does not vote while former
  *     leases may be valid (belay_quarantine_t). It is on by default. A new server votes max_ttl_ms
  *     after its start, too.
- *   - Fencing (options.fencing): after a majority has granted the lock, the handle proposes a number
- *     that is larger than every number that a majority has stored, and not below the servers'
- *     clocks. The lock is held only after a majority has accepted the number. Two holders never have
- *     the same number, and a later holder has a larger one. This holds if a minority loses its
+ *   - Fencing (options.fencing): after a majority has granted the lock, the handle proposes a
+ *     number that is larger than every number that a majority has stored, and not below the servers'
+ *     clocks. The lock is held only after a majority has accepted the number. Two holders never
+ *     have the same number, and a later holder has a larger one. This holds if a minority loses its
  *     counters, as long as the servers' clocks do not step back and differ by less than max_ttl_ms.
  *     A server without a vote has none about numbers.
  *
  * With n = 1 a status has the meaning of a plain lock's. Otherwise these differ:
  *
  *   BELAY_EHELD       enough nodes replied, and another owner has too many of them
- *   BELAY_ENOQUORUM   too few nodes replied within timeout_ms, perhaps none; a waiting acquire keeps
- *                     trying. If too many nodes refused for a lasting reason, the status is that
- *                     reason
- *   BELAY_LOST_TAKEN  the lock is gone, or another owner has it, on so many nodes that the remaining
- *                     grants are no majority
+ *   BELAY_ENOQUORUM   too few nodes replied within timeout_ms, perhaps none; a waiting acquire
+ *                     keeps trying. If too many nodes refused for a lasting reason, the status is
+ *                     that reason
+ *   BELAY_LOST_TAKEN  a majority no longer has the lock: it is gone, or another owner has it
  *  The promise is that of a plain lock (belay/lock.h), while at most a minority of the nodes loses
  * data at a time, and only in ways that the quarantine detects. It detects every loss that ends
  * connections: a restart, a failover, a primary that was demoted and promoted again. It does not

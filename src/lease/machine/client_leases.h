@@ -28,7 +28,7 @@ typedef struct belay__lease_config {
   bool repeat_release; /* true if releases are repeated when their connection is lost */
 } belay__lease_config_t;
 
-/* What lease/quorum/quarantine.c knows about the vote of the server. */
+/* The known state of the server's vote; for lease/quorum/quarantine.c. */
 typedef struct belay__quarantine_state {
   belay__server_info_t server; /* of the connection that asked; epoch 0: not known */
   uint32_t max_ttl;
