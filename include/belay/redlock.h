@@ -44,11 +44,11 @@ extern "C" {
  *     leases may be valid (belay_quarantine_t). It is on by default. A new server votes max_ttl_ms
  *     after its start, too.
  *   - Fencing (options.fencing): after a majority has granted the lock, the handle proposes a
- *     number that is larger than every number that a majority has stored, and not below the servers'
- *     clocks. The lock is held only after a majority has accepted the number. Two holders never
- *     have the same number, and a later holder has a larger one. This holds if a minority loses its
- *     counters, as long as the servers' clocks do not step back and differ by less than max_ttl_ms.
- *     A server without a vote has none about numbers.
+ *     number that is larger than every number that a majority has stored, and not below the
+ *     servers' clocks. The lock is held only after a majority has accepted the number. Two holders
+ *     never have the same number, and a later holder has a larger one. This holds if a minority
+ *     loses its counters, as long as the servers' clocks do not step back and differ by less than
+ *     max_ttl_ms. A server without a vote has none about numbers.
  *
  * With n = 1 a status has the meaning of a plain lock's. Otherwise these differ:
  *

@@ -44,10 +44,10 @@ typedef struct belay_semaphore_size {
  *     extended or lost theirs. An acquire of more permits than a set limit ends with
  *     BELAY_EMISMATCH.
  *   - Waiters: one handle of a client asks the server, and the others are served behind it in
- *     order, for any number of permits. With options.fair all waiters queue on the server in order of
- *     arrival: a waiter for many permits is not overtaken, not even by handles without the option.
- *     Behind 100,000 waiters an acquire asks repeatedly and ends with BELAY_EBUSY at the end of its
- *     wait.
+ *     order, for any number of permits. With options.fair all waiters queue on the server in order
+ *     of arrival: a waiter for many permits is not overtaken, not even by handles without the
+ *     option. Behind 100,000 waiters an acquire asks repeatedly and ends with BELAY_EBUSY at the
+ *     end of its wait.
  *   - BELAY_EHELD and BELAY_ETIMEDOUT mean that too few permits are free.
  *
  * With several clients (n > 1) the limit must be 1, otherwise this returns BELAY_ESINGLE: with a
@@ -100,8 +100,8 @@ typedef void (*belay_semaphore_holders_cb)(belay_request_t *request, int status,
                                            const belay_semaphore_holder_t *holders, size_t n);
 
 /** List the holders of permits. If there are more than BELAY_SEMAPHORE_HOLDERS_MAX, or than fit
- * into the client's max_reply, those with the latest ends are listed; belay_semaphore_read() returns
- * their number. Returns as belay_semaphore_read() does. */
+ * into the client's max_reply, those with the latest ends are listed; belay_semaphore_read()
+ * returns their number. Returns as belay_semaphore_read() does. */
 BELAY_API int belay_semaphore_holders(belay_client_t *client, belay_request_t *request,
                                       belay_bytes_t name, belay_semaphore_holders_cb cb);
 
