@@ -11,7 +11,7 @@
 #include "support/models/limit_ops.h"
 #include "support/base/test.h"
 
-/* ---- what is computed from replies ----------------------------------------------------------- */
+/* ---- what is computed from replies ---- */
 
 static belay__policy_t policy_of(const limit_policy_t *from) {
   belay__policy_t policy = {.limits_len = from->count, .most = BELAY_INFINITE};
@@ -106,7 +106,7 @@ TEST(retry_remaining_and_reset_are_exact) {
   }
 }
 
-/* ---- how much is admitted in an interval ----------------------------------------------------- */
+/* ---- how much is admitted in an interval ---- */
 
 enum { STEPS = 60 };
 

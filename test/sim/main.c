@@ -55,7 +55,7 @@ static double now(void) {
   return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* ---- one ------------------------------------------------------------------------------------- */
+/* ---- one ---- */
 
 static int run_one(const options_t *options) {
   sim_figures_t figures = {0};
@@ -68,7 +68,7 @@ static int run_one(const options_t *options) {
   return ok ? 0 : 1;
 }
 
-/* ---- many ------------------------------------------------------------------------------------ */
+/* ---- many ---- */
 
 /* Task k of all: every scenario has its turn with a seed before the next seed begins. */
 static bool next_task(const options_t *options, uint64_t k, result_t *result) {
@@ -211,7 +211,7 @@ static int run_many(const options_t *options) {
   return sum.bad == 0 && sum.lost == 0 ? 0 : 1;
 }
 
-/* ---- options --------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static int usage(void) {
   fprintf(stderr, "sim --seed S --scenario NAME\n"

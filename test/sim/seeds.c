@@ -21,7 +21,7 @@ static void run(const sim_scenario_t *scenario, uint64_t seed) {
   fail_msg("%s", verdict);
 }
 
-/* ---- cases ----------------------------------------------------------------------------------- */
+/* ---- cases ---- */
 
 static void no_rule_is_violated(void **state) {
   const sim_scenario_t *scenario = *state;

@@ -104,7 +104,7 @@ BED_TEST(refresh_counted_by_loading_process) {
   expect_cached(&caches[1 - loader], "home", "new", BELAY_CACHE_FROM_SERVER);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- what is refused ---- */
 
 typedef struct option_row {
   size_t offset;
@@ -247,7 +247,7 @@ CACHE_TEST(get_arguments) {
   assert_int_equal(server_keys(bed->server), 2);
 }
 
-/* ---- loads ----------------------------------------------------------------------------------- */
+/* ---- loads ---- */
 
 CACHE_TEST_OF(how_a_load_is_not_ended, cache->loading = LOAD_BY_TEST) {
   get_t get = {0};
@@ -318,7 +318,7 @@ BED_TEST(a_loader_that_closes) {
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY "::lease", NULL), 0);
 }
 
-/* ---- canceling ------------------------------------------------------------------------------- */
+/* ---- canceling ---- */
 
 /* After that number of turns of the loop. */
 CACHE_TEST(canceling_at_any_moment) {
@@ -339,7 +339,7 @@ CACHE_TEST(canceling_at_any_moment) {
   }
 }
 
-/* ---- statistics ------------------------------------------------------------------------------ */
+/* ---- statistics ---- */
 
 CACHE_TEST_OF(statistics, cache->loading = LOAD_BY_TEST) {
   get_t a = {0}, b = {0};

@@ -44,7 +44,7 @@ static void over(play_t *play) {
   assert_int_equal(belay_close(play->belay, NULL), 0);
 }
 
-/* ---- a cache with all that there is ---------------------------------------------------------- */
+/* ---- a cache with all that there is ---- */
 
 static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   play_t *play = arg;
@@ -152,7 +152,7 @@ static void get(play_t *play, int i, const char *key) {
       belay_cache_get(play->cache, request_of(play, i), belay_string(key), on_got) == 0;
 }
 
-/* ---- what is played -------------------------------------------------------------------------- */
+/* ---- what is played ---- */
 
 static void round_of_gets(play_t *play) {
   get(play, 0, "home");
@@ -223,7 +223,7 @@ static void round_of_changes(play_t *play) {
                                    belay_bytes(value, VALUE), BELAY_DEFAULT, on_put) == 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static void perform(play_t *play, const belay_options_t *options, bool guarded) {
   assert_int_equal(uv_loop_init(&play->loop), 0);

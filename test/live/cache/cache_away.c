@@ -122,7 +122,7 @@ static unsigned fill_table(cache_t *cache) {
   return cache->loaded;
 }
 
-/* ---- the policies ---------------------------------------------------------------------------- */
+/* ---- the policies ---- */
 
 TEST(fail) {
   for (int i = 0; i < OUTAGES; i++) {
@@ -307,7 +307,7 @@ TEST(outage_ends_during_load) {
   end_outage(&outages[1], bed, &cache);
 }
 
-/* ---- many ------------------------------------------------------------------------------------ */
+/* ---- many ---- */
 
 typedef struct batch {
   belay_request_t request;
@@ -352,7 +352,7 @@ TEST(many) {
   }
 }
 
-/* ---- it goes away in the middle -------------------------------------------------------------- */
+/* ---- it goes away in the middle ---- */
 
 TEST(while_it_is_loaded) {
   for (int i = 0; i < OUTAGES; i++) {

@@ -5,7 +5,7 @@
 #define GENERATION KEY "::gen"
 #define LEASE KEY "::lease"
 
-/* ---- what a load stands on goes -------------------------------------------------------------- */
+/* ---- what a load stands on goes ---- */
 
 static void await_load(cache_t *cache) {
   bed_until(cache->bed, cache->held == 1);
@@ -160,7 +160,7 @@ CACHE_TEST_OF(failure_after_invalidation_not_stored, o.error_ms = 60000;
   expect_data(&late, "new");
 }
 
-/* ---- the lease goes -------------------------------------------------------------------------- */
+/* ---- the lease goes ---- */
 
 BED_TEST(the_lease_is_lost_in_the_middle) {
   cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
@@ -184,7 +184,7 @@ BED_TEST(the_lease_is_lost_in_the_middle) {
   assert_int_equal(one.loaded + two.loaded, 2);
 }
 
-/* ---- no memory ------------------------------------------------------------------------------- */
+/* ---- no memory ---- */
 
 static void set_maxmemory(bed_t *bed, const char *bytes) {
   server_do(bed->server, "CONFIG", "SET", "maxmemory", bytes, NULL);
@@ -219,7 +219,7 @@ TEST(the_server_has_no_memory) {
   }
 }
 
-/* ---- a restart ------------------------------------------------------------------------------- */
+/* ---- a restart ---- */
 
 TEST(the_server_is_restarted_in_the_middle) {
   belay_client_options_t client = client_options();

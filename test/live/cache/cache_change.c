@@ -13,7 +13,7 @@
 /* The cache's idea of the server's time is wrong by at most half the delay of its reply. The
  * tests allow for the whole duration of their own calls. */
 
-/* ---- put ------------------------------------------------------------------------------------- */
+/* ---- put ---- */
 
 PLAIN_CACHE_TEST(put_and_its_record) {
   int64_t before = server_now_ms(bed->server), began = clock_now();
@@ -168,7 +168,7 @@ PLAIN_CACHE_TEST_OF(compression_threshold, o.compress_bytes = 1000) {
   assert_int_equal(stats.bytes_out, (int64_t)BELAY__RECORD_HEAD + 999 + len);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- what is refused ---- */
 
 PLAIN_CACHE_TEST(arguments) {
   static char long_key[BELAY_CACHE_KEY_MAX + 2];
@@ -204,7 +204,7 @@ PLAIN_CACHE_TEST(arguments) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- touch ----------------------------------------------------------------------------------- */
+/* ---- touch ---- */
 
 PLAIN_CACHE_TEST(touch) {
   expect_touch(cache, "page", 1000, false);
@@ -240,7 +240,7 @@ PLAIN_CACHE_TEST(touch_of_absence_and_failure) {
   }
 }
 
-/* ---- what the keys hold ---------------------------------------------------------------------- */
+/* ---- what the keys hold ---- */
 
 static void expect_status(cache_t *cache, int which, int status, const char *detail) {
   change_t change = {0};
@@ -295,7 +295,7 @@ PLAIN_CACHE_TEST(torn_and_foreign_strings) {
   expect_stored(cache, KEY, "value");
 }
 
-/* ---- tags ------------------------------------------------------------------------------------ */
+/* ---- tags ---- */
 
 static size_t two_tags(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
                        void *arg) {
@@ -378,7 +378,7 @@ BED_TEST(foreign_tags) {
   expect_put(&cache, "page", "value", true);
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 PLAIN_CACHE_TEST_OF(names, o.name = belay_string("pages"); o.tags = two_tags) {
   expect_put(cache, "a{b}", "value", true);

@@ -2,7 +2,7 @@
 #include "support/fixtures/cache/relayed.h"
 #include "support/models/scripts.h"
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 typedef enum ending { CANCEL, CLOSE_CACHE, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } ending_t;
 

@@ -11,7 +11,7 @@ static void expect_end(change_t *change, bool applied) {
   assert_int_equal(change->applied, applied);
 }
 
-/* ---- a server that is gone, or has forgotten, or refuses ------------------------------------- */
+/* ---- a server that is gone, or has forgotten, or refuses ---- */
 
 /* The outcome of an unanswered request is unknown, and its late execution does no harm. */
 PLAIN_CACHE_TEST(no_answer_in_time) {

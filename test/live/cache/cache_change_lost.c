@@ -18,7 +18,7 @@ static void expect_end(change_t *change, bool applied) {
   assert_int_equal(change->applied, applied);
 }
 
-/* ---- lost answers ---------------------------------------------------------------------------- */
+/* ---- lost answers ---- */
 
 /* A new begin could come after an invalidation, with an older value. So the put ends. */
 RELAYED_TEST(a_put_begins_once, false) {

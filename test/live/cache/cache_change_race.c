@@ -12,7 +12,7 @@
 #define GEN KEY "::gen"
 #define DROPPED "belay::cache::{}::dropped"
 
-/* ---- races ----------------------------------------------------------------------------------- */
+/* ---- races ---- */
 
 /* Two clients of one server: the way of one of them is long. */
 typedef struct pair {
@@ -110,7 +110,7 @@ TEST(a_generation_that_is_lost) {
   pair_close(&pair);
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 /* The values in the tables become invalid at the begin of a change and once more at its end: a
  * stamp shows both. */

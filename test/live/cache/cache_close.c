@@ -7,7 +7,7 @@
 
 #define LEASE "belay::cache::pages::{home}::lease"
 
-/* ---- at every moment ------------------------------------------------------------------------- */
+/* ---- at every moment ---- */
 
 typedef enum ending { CACHE, CLIENT, LOOP, ENDINGS } ending_t;
 
@@ -176,7 +176,7 @@ TEST(all_is_closed_at_every_moment) {
   play_all(LOOP);
 }
 
-/* ---- from inside ----------------------------------------------------------------------------- */
+/* ---- from inside ---- */
 
 typedef struct inside {
   bed_t *bed;
@@ -274,7 +274,7 @@ TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
   }
 }
 
-/* ---- loads that end late, or never ----------------------------------------------------------- */
+/* ---- loads that end late, or never ---- */
 
 TEST_ON(loads_end_after_all_is_gone, server, server_start(NULL)) {
   for (ending_t ending = CACHE; ending < ENDINGS; ending++) {
@@ -330,7 +330,7 @@ CACHE_TEST_OF(a_load_takes_too_long, o.load_timeout_ms = 40; cache->loading = LO
   expect_cached(cache, "home", "home#3", BELAY_CACHE_FROM_SERVER);
 }
 
-/* ---- one of those who wait goes -------------------------------------------------------------- */
+/* ---- one of those who wait goes ---- */
 
 /* The loaded value is served, but without a lease no further load begins. */
 CACHE_TEST_OF(a_load_loses_its_lease, o.lease_ms = 100; cache->loading = LOAD_BY_TEST) {

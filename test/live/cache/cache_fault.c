@@ -12,7 +12,7 @@
 #define GENERATION KEY "::gen"
 #define LEASE KEY "::lease"
 
-/* ---- the calls of a load, on a bad connection ------------------------------------------------ */
+/* ---- the calls of a load, on a bad connection ---- */
 
 typedef enum step_id { LOOK, LOCK, BEGIN, FILL, FAIL, RELEASE, STEPS } step_id_t;
 

@@ -16,7 +16,7 @@ enum { PROCESSES = 4, WAITERS = 1000 };
 #define LOADER "{load}er" /* the process of the last one */
 #define BEGAN "{load}ed"  /* and when */
 
-/* ---- one of the processes -------------------------------------------------------------------- */
+/* ---- one of the processes ---- */
 
 typedef struct member {
   bed_t *bed;
@@ -150,7 +150,7 @@ static int be_reader(char **argv) {
   return member_close();
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 typedef struct group {
   server_t *server;

@@ -71,7 +71,7 @@ static void load_and_grow_old(pair_t *pair, const char *value, int64_t ttl_ms) {
   bed_run_for(pair->bed, ttl_ms + 10);
 }
 
-/* ---- the end of the wait --------------------------------------------------------------------- */
+/* ---- the end of the wait ---- */
 
 /* The second one listens, and has taken the look that it takes then: only a message wakes it from
  * now on, since a poll would come after the test has lost patience. */
@@ -198,7 +198,7 @@ PAIR_TEST(loads_without_lock, o.lock = false) {
   assert_int_equal(cache_stats(&pair->two).waits, 0);
 }
 
-/* ---- too late -------------------------------------------------------------------------------- */
+/* ---- too late ---- */
 
 /* The result of a get that has waited for wait_ms without a kept value, by option and by
  * request. */
@@ -320,7 +320,7 @@ PAIR_TEST(unstored_load_fails, o.wait_ms = 0; o.error_ms = 60000; o.late = BELAY
   expect_cached(&pair->two, "home", "winner", BELAY_CACHE_FROM_SERVER); /* it is not remembered */
 }
 
-/* ---- one of many ----------------------------------------------------------------------------- */
+/* ---- one of many ---- */
 
 /* The time of a request, here and elsewhere; the load goes on. */
 PAIR_TEST(a_request_is_over, (void)o) {

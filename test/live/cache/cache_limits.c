@@ -9,7 +9,7 @@
 #define S INT64_C(1000000)
 #define KEY "belay::cache::pages::{home}"
 
-/* ---- absent_ms ------------------------------------------------------------------------------- */
+/* ---- absent_ms ---- */
 
 BED_TEST(absence_stored) {
   cache_t one = {.absent = true}, two = {.absent = true};
@@ -59,7 +59,7 @@ CACHE_TEST_OF(absence_not_stored_by_default, cache->absent = true) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- the limiter ----------------------------------------------------------------------------- */
+/* ---- the limiter ---- */
 
 /* As good as never filled again. */
 static belay_limiter_t *few(bed_t *bed, int64_t tokens) {
@@ -179,7 +179,7 @@ BED_TEST(a_limiter_that_cannot_answer) {
   expect_cached(&open, "home", "home#1", BELAY_CACHE_FROM_LOAD);
 }
 
-/* ---- the filter ------------------------------------------------------------------------------ */
+/* ---- the filter ---- */
 
 BED_TEST(key_not_in_filter) {
   cache_t cache = {0};

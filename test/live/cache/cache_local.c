@@ -5,7 +5,7 @@
 
 #define DROPPED "belay::cache::pages::{}::dropped"
 
-/* ---- what is served -------------------------------------------------------------------------- */
+/* ---- what is served ---- */
 
 BED_TEST(the_table_comes_first) {
   cache_t here = {0}, there = {0};
@@ -84,7 +84,7 @@ LOCAL_CACHE_TEST(peek_arguments) {
   bed_until(bed, cache->closed == 1);
 }
 
-/* ---- how much it holds ----------------------------------------------------------------------- */
+/* ---- how much it holds ---- */
 
 BED_TEST(least_recently_used_removed) {
   enum { N = 200, BYTES = 20000 };
@@ -126,7 +126,7 @@ BED_TEST(record_larger_than_table) {
   assert_int_equal(peek_cache(&cache, "home"), 0); /* it has not made room for nothing */
 }
 
-/* ---- what is invalidated --------------------------------------------------------------------- */
+/* ---- what is invalidated ---- */
 
 LOCAL_CACHE_TEST_OF(own_invalidation_at_once, o.quiet = true) {
   fill_local_subscribed(cache, "home");
@@ -229,7 +229,7 @@ BED_TEST(a_message_that_is_faster_than_a_reply) {
   free(large);
 }
 
-/* ---- many at once ---------------------------------------------------------------------------- */
+/* ---- many at once ---- */
 
 enum { MANY = 300 };
 

@@ -7,7 +7,7 @@
 #define KEY(key) "belay::cache::pages::{" key "}"
 #define DROPPED "belay::cache::pages::{}::dropped"
 
-/* ---- messages that are lost ------------------------------------------------------------------ */
+/* ---- messages that are lost ---- */
 
 /* The writer sends no message: the old value is served for local_ttl_ms. */
 BED_TEST(ttl_of_stored_values) {
@@ -88,7 +88,7 @@ BED_TEST_OF(after_a_gap, o.reconnect_max_ms = 50) {
   expect_cached(&cache, "home", "home#3", BELAY_CACHE_FROM_LOAD);
 }
 
-/* ---- while the server is away ---------------------------------------------------------------- */
+/* ---- while the server is away ---- */
 
 BED_TEST_OF(while_the_server_is_away, o.timeout_ms = 150; o.close_timeout_ms = 50) {
   cache_t here = {0}, there = {0};

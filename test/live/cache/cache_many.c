@@ -5,7 +5,7 @@
 #include "support/fixtures/cache/cache.h"
 #include "support/models/scripts.h"
 
-/* ---- what is there, and what is not ---------------------------------------------------------- */
+/* ---- what is there, and what is not ---- */
 
 /* In their order, the same one twice, one call of load_many for those that are not there, and none
  * if all are. */
@@ -139,7 +139,7 @@ CACHE_TEST_(absent_without_loader, bare_options(cache), (void)o) {
   many_free(many);
 }
 
-/* ---- others ---------------------------------------------------------------------------------- */
+/* ---- others ---- */
 
 /* Some are being loaded by another process, one by a get of ours: the rest does not wait for them.
  */
@@ -274,7 +274,7 @@ CACHE_TEST_(with_tags, batch_options(cache), o.tags = tags_of) {
   many_free(many);
 }
 
-/* ---- each for itself ------------------------------------------------------------------------- */
+/* ---- each for itself ---- */
 
 CACHE_TEST_(each_has_its_own_status, batch_options(cache), o.max_value_bytes = 10;
             cache->loading = LOAD_BY_TEST) {

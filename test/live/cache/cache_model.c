@@ -79,7 +79,7 @@ static void must(int error) {
   assert_int_equal(error, 0);
 }
 
-/* ---- the source ------------------------------------------------------------------------------ */
+/* ---- the source ---- */
 
 static bool exists(unsigned version) {
   return version % 7 != 0;
@@ -148,7 +148,7 @@ static void turn(void) {
       end_load(i);
 }
 
-/* ---- gets ------------------------------------------------------------------------------------ */
+/* ---- gets ---- */
 
 static floors_t floors_of(unsigned key, unsigned process) {
   const source_t *source = &m.sources[key];
@@ -271,7 +271,7 @@ static void step_peek(void) {
     check(&op, &floors, &result);
 }
 
-/* ---- changes --------------------------------------------------------------------------------- */
+/* ---- changes ---- */
 
 static void on_change(belay_request_t *request, int status, bool applied) {
   op_t *op = request->data;
@@ -348,7 +348,7 @@ static void step_touch(void) {
                          1 + below(30), on_change));
 }
 
-/* ---- what nobody asked for ------------------------------------------------------------------- */
+/* ---- what nobody asked for ---- */
 
 static void step_evict(void) {
   static const char *const parts[] = {"", "::gen", "::lease"};
@@ -397,7 +397,7 @@ static void step(void) {
     turn();
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static void open_caches(void) {
   const terms_t *terms = m.terms;

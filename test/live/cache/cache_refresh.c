@@ -9,7 +9,7 @@
 #define TTL (160 * slow())
 #define LEAD (80 * slow())
 
-/* ---- pins ------------------------------------------------------------------------------------ */
+/* ---- pins ---- */
 
 static belay_cache_options_t pin_options(cache_t *cache) {
   belay_cache_options_t options = cache_options(cache);
@@ -232,7 +232,7 @@ BED_TEST(keep_fresh_arguments) {
   assert_int_equal(cache.loaded, 0);
 }
 
-/* ---- beta ------------------------------------------------------------------------------------ */
+/* ---- beta ---- */
 
 /* How long the load took, as it stands in the record: microseconds. */
 static double load_us(server_t *server) {

@@ -4,7 +4,7 @@
 #include "support/fixtures/cache/cache.h"
 #include "support/models/scripts.h"
 
-/* ---- all of them at once --------------------------------------------------------------------- */
+/* ---- all of them at once ---- */
 
 enum { TOKENS = 6, VALUE = 2000 };
 
@@ -100,7 +100,7 @@ BED_TEST(all_stages_at_once) {
   expect_ttls(bed->server);
 }
 
-/* ---- polls ----------------------------------------------------------------------------------- */
+/* ---- polls ---- */
 
 enum { LOOKS = 24, RETRY_MIN_MS = 10, RETRY_MAX_MS = 40 };
 

@@ -146,7 +146,7 @@ PAIR_TEST(kept_value_after_timeout, 0, 60000, 0) {
   expect_stats(&pair->one, "stale_served 2, loads 2");
 }
 
-/* ---- error_ms, by the server's clock, as belay knows it -------------------------------------- */
+/* ---- error_ms, by the server's clock, as belay knows it ---- */
 
 #define MARGIN_MS 30
 
@@ -246,7 +246,7 @@ TEST(kept_value_during_pause) {
   rest_and_load_again(0, 60000);
 }
 
-/* ---- nobody loads ---------------------------------------------------------------------------- */
+/* ---- nobody loads ---- */
 
 CACHE_TEST_(kept_value_without_loader, bare_options(cache), o.ttl_ms = TTL; o.keep_ms = 60000) {
   expect_no_value(cache, "home", BELAY_EABSENT);

@@ -46,7 +46,7 @@ static belay_cache_options_t local_tag_options(cache_t *cache) {
   return options;
 }
 
-/* ---- one thing after the other --------------------------------------------------------------- */
+/* ---- one thing after the other ---- */
 
 CACHE_TEST_(tag_invalidates_all_its_keys, tag_options(cache), cache->value = "v") {
   enum { N = 40 };
@@ -125,7 +125,7 @@ CACHE_TEST_(absence_and_failure_with_tags, local_tag_options(cache),
   expect_cached(cache, "shop ghost", "shop ghost#5", BELAY_CACHE_FROM_LOAD);
 }
 
-/* ---- what becomes of a tag's key ------------------------------------------------------------- */
+/* ---- what becomes of a tag's key ---- */
 
 CACHE_TEST_(tag_key_evicted, tag_options(cache), (void)o) {
   expect_cached(cache, "shop red", "shop red#1", BELAY_CACHE_FROM_LOAD);
@@ -204,7 +204,7 @@ CACHE_TEST_(a_touch_does_not_find_what_was_invalidated, tag_options(cache), cach
   expect_touch(cache, "shop", 60000, false); /* there is none */
 }
 
-/* ---- invalidated while it is loaded ---------------------------------------------------------- */
+/* ---- invalidated while it is loaded ---- */
 
 /* The cache subscribes with its first load. */
 static void subscribe(cache_t *cache) {
@@ -303,7 +303,7 @@ CACHE_TEST_(an_earlier_look, tag_options(cache), o.ttl_ms = 5; o.keep_ms = 60000
   }
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 BED_TEST(tag_message_drops_table_entries) {
   cache_t here = {.value = "v"}, there = {.value = "v"};
@@ -326,7 +326,7 @@ BED_TEST(tag_message_drops_table_entries) {
   expect_cached(&here, "shop blue", "v", BELAY_CACHE_FROM_LOAD);
 }
 
-/* ---- many at once ---------------------------------------------------------------------------- */
+/* ---- many at once ---- */
 
 typedef struct batch {
   belay_request_t request;

@@ -7,7 +7,7 @@
 
 #define KEY "belay::cache::pages::{home}"
 
-/* ---- any bytes ------------------------------------------------------------------------------- */
+/* ---- any bytes ---- */
 
 /* Loaded here, read there. */
 typedef struct pair {
@@ -100,7 +100,7 @@ TEST(value_that_looks_like_a_record) {
   bed_close(pair.bed);
 }
 
-/* ---- sizes ----------------------------------------------------------------------------------- */
+/* ---- sizes ---- */
 
 static void expect_too_big(cache_t *cache, const void *value, size_t len) {
   get_t get = {0};
@@ -143,7 +143,7 @@ TEST(largest_values) {
   bed_close(pair.bed);
 }
 
-/* ---- compressed ------------------------------------------------------------------------------ */
+/* ---- compressed ---- */
 
 /* For all combinations of options: the stored value states its format. */
 TEST(compression) {
@@ -186,7 +186,7 @@ TEST(incompressible_value) {
   bed_close(pair.bed);
 }
 
-/* ---- what is no record ----------------------------------------------------------------------- */
+/* ---- what is no record ---- */
 
 /* It is a miss, and counted; the load replaces it. n: how many of them were there before. */
 static void expect_undecodable(cache_t *cache, unsigned n) {

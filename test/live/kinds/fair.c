@@ -44,7 +44,7 @@ static void strangers_place(const contender_t *c, int64_t ms) {
   server_do(c->bed->server, "ZADD", alive_of(c), until, "stranger", NULL);
 }
 
-/* ---- order ----------------------------------------------------------------------------------------------- */
+/* ---- order ---- */
 
 enum { CROWD = 8 };
 
@@ -93,7 +93,8 @@ TEST(order_of_arrival_fenced) {
   serve_in_order(&options, true);
 }
 
-/* The one that is meant alone is woken: the next one asks soon after the release, and the others do not. */
+/* The one that is meant alone is woken: the next one asks soon after the release, and the others
+ * do not. */
 BED_TEST(release_wakes_first_waiter_only) {
   belay_lock_options_t options = fair_options(600000);
   options.retry_min_ms = options.retry_max_ms = 20000 * slow();
@@ -116,7 +117,7 @@ BED_TEST(release_wakes_first_waiter_only) {
                  3 * (CROWD - 1) + 1); /* a NOSCRIPT is answered by an EVAL */
 }
 
-/* ---- who does not wait, and who does not any more ---------------------------------------------------------- */
+/* ---- who does not wait, and who does not any more ---- */
 
 BED_TEST(try_does_not_queue) {
   belay_lock_options_t options = fair_options(3000 * slow());
@@ -187,7 +188,7 @@ BED_TEST(dead_waiter_blocks_for_its_place) {
   assert_between((clock_now() - begun) / MS, place - 50, place + 400 * slow());
 }
 
-/* ---- beside others --------------------------------------------------------------------------------------- */
+/* ---- beside others ---- */
 
 BED_TEST(excludes_plain_lock) {
   belay_lock_options_t options = fair_options(3000 * slow());

@@ -1,10 +1,11 @@
-/* The lock on several names, on one server and on two: all or none of them, and never a part that is left. */
+/* The lock on several names, on one server and on two: all or none of them, and never a part
+ * that is left. */
 #include <stdio.h>
 
 #include "support/fixtures/lease/pair.h"
 #include "support/deployments/relay.h"
 
-/* ---- one server ------------------------------------------------------------------------------------------ */
+/* ---- one server ---- */
 
 TEST_IN(all_or_none_with_plain_locks, pair, pair_open()) {
   contender_t *a = pair_plain(pair, 0, "a"), *b = pair_plain(pair, 0, "b"),
@@ -202,7 +203,7 @@ TEST(one_server_with_two_urls) {
   relay_stop(wire);
 }
 
-/* ---- two servers ----------------------------------------------------------------------------------------- */
+/* ---- two servers ---- */
 
 TEST_IN(all_or_none_on_two_servers, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 1:a 0:b", NULL);
@@ -239,8 +240,8 @@ static void again(holder_t *h, char event) {
   }
 }
 
-/* Named in opposite orders, with names that sort the other way round: neither waits for the other with a part in
- * hand. */
+/* Named in opposite orders, with names that sort the other way round: neither waits for the
+ * other with a part in hand. */
 TEST_IN(opposite_orders, pair, pair_open()) {
   belay_lock_options_t options = watched(60000);
   holder_t *one = holder_new(pair, "0:a 1:z 1:c", &options);
@@ -255,7 +256,8 @@ TEST_IN(opposite_orders, pair, pair_open()) {
   pair_expect_no_key(pair);
 }
 
-/* Where the order of servers puts the one that is held last: the other is taken, and given back in time. */
+/* Where the order of servers puts the one that is held last: the other is taken, and given back
+ * in time. */
 TEST_IN(failed_acquire_releases, pair, pair_open()) {
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
@@ -275,7 +277,8 @@ TEST_IN(failed_acquire_releases, pair, pair_open()) {
   assert_error(holder_cancel(h), BELAY_ESTATE);
 }
 
-/* The first part's lease runs out while the second is waited for: it begins again, and has both in the end. */
+/* The first part's lease runs out while the second is waited for: it begins again, and has both
+ * in the end. */
 TEST_IN(member_lost_during_acquire, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(250 * slow());
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};

@@ -1,8 +1,9 @@
-/* The lock on several names: its end at every stage, in every callback; and all that can be done to it, at random. */
+/* The lock on several names: its end at every stage, in every callback; and all that can be done
+ * to it, at random. */
 #include "support/base/never.h"
 #include "support/fixtures/lease/pair.h"
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 static void close_it(holder_t *h, char event) {
   if (event != 'c')
@@ -121,8 +122,8 @@ TEST(close_in_each_state) {
   }
 }
 
-/* One of its clients closes: so the lock is of no use any more, whatever it is doing, and gives the rest back; what
- * was held is lost. The handle is there until it is closed. */
+/* One of its clients closes: so the lock is of no use any more, whatever it is doing, and gives
+ * the rest back; what was held is lost. The handle is there until it is closed. */
 TEST(close_of_one_client) {
   for (int i = 0; i < STAGES * 4; i++) {
     pair_t *pair = pair_open();
@@ -194,7 +195,7 @@ TEST_IN(close_with_last_client, pair, pair_open()) {
   assert_int_equal(h->lost, 1);
 }
 
-/* ---- all of it at random ------------------------------------------------------------------------------------ */
+/* ---- all of it at random ---- */
 
 static uint64_t dice;
 
@@ -304,7 +305,7 @@ TEST(random_operations_and_server_faults) {
   storm(true, 60 * slow());
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static int make(const belay_multilock_name_t *names, size_t n,
                 const belay_lock_options_t *options) {

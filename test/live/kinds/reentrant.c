@@ -34,7 +34,7 @@ static void expect_no_key(bed_t *bed) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- again ----------------------------------------------------------------------------------------------- */
+/* ---- again ---- */
 
 BED_TEST(owner_acquires_again) {
   enum { HOLDS = 4 };
@@ -109,7 +109,7 @@ BED_TEST(excludes_other_owners_and_plain_locks) {
   assert_error(outcome(plain), 0);
 }
 
-/* ---- numbers and tokens ------------------------------------------------------------------------------------ */
+/* ---- numbers and tokens ---- */
 
 BED_TEST(holds_share_fence) {
   belay_lock_options_t me = owned_by("me"), you = owned_by("you");
@@ -204,7 +204,7 @@ TEST_IN(invalid_options, nodes, nodes_open(3, NULL)) {
   assert_error(belay_lock_close(lock, NULL), 0);
 }
 
-/* ---- holds that end ---------------------------------------------------------------------------------------- */
+/* ---- holds that end ---- */
 
 BED_TEST(one_hold_ends_other_is_renewed) {
   belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
@@ -266,7 +266,7 @@ BED_TEST(key_of_other_type) {
   assert_int_equal(server_keys(bed->server), 1);
 }
 
-/* ---- answers that are lost ----------------------------------------------------------------------------------- */
+/* ---- answers that are lost ---- */
 
 /* A hold whose grant was lost is undone, and no other hold is. */
 TEST(lost_grant_is_no_hold) {
@@ -333,7 +333,7 @@ BED_TEST_OF(killed_connections_leave_no_hold, o.reconnect_max_ms = 20) {
   expect_no_key(bed);
 }
 
-/* ---- who dies -------------------------------------------------------------------------------------------------- */
+/* ---- who dies ---- */
 
 static void on_holding(belay_lock_t *lock, int status) {
   printf("held %d %u\n", status, belay_lock_holds(lock));

@@ -2,7 +2,7 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/lease/rw.h"
 
-/* ---- who is let in beside whom --------------------------------------------------------------------------- */
+/* ---- who is let in beside whom ---- */
 
 BED_TEST(readers_share) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
@@ -121,7 +121,8 @@ BED_TEST(readers_between_writers) {
   expect_empty(bed);
 }
 
-/* All readers that waited for a writer are in before the next one, though but one of each client asks for them. */
+/* All readers that waited for a writer are in before the next one, though but one of each client
+ * asks for them. */
 BED_TEST(readers_of_one_client_between_writers) {
   enum { READERS = 5 };
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL), *r[READERS];
@@ -148,7 +149,7 @@ BED_TEST(readers_of_one_client_between_writers) {
   expect_empty(bed);
 }
 
-/* ---- who waits, and does not any more ---------------------------------------------------------------------- */
+/* ---- who waits, and does not any more ---- */
 
 BED_TEST(canceled_writer_unblocks_readers) {
   belay_lock_options_t rarely = lock_options();
@@ -210,7 +211,7 @@ BED_TEST(ended_waits_leave_no_keys) {
   expect_empty(bed);
 }
 
-/* ---- changing sides ---------------------------------------------------------------------------------------- */
+/* ---- changing sides ---- */
 
 BED_TEST(downgrade_unblocks_readers) {
   contender_t *w = lone_writer(bed, NULL), *r = lone_reader(bed, NULL),
@@ -305,7 +306,7 @@ BED_TEST(change_mode_in_wrong_state) {
   assert_int_equal(r->reason, BELAY_LOST_TAKEN);
 }
 
-/* ---- options and numbers ---------------------------------------------------------------------------------------- */
+/* ---- options and numbers ---- */
 
 static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   belay_lock_t *lock = (belay_lock_t *)bed;

@@ -6,7 +6,7 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/lease/rw.h"
 
-/* ---- answers that are lost ----------------------------------------------------------------------------------- */
+/* ---- answers that are lost ---- */
 
 /* An upgrade whose answer is lost: the handle is a reader, and so is it soon on the server. */
 static void lose_the_answer(bool up, bool renewed) {
@@ -158,7 +158,7 @@ TEST(late_downgrade_of_writer) {
   upgrade_before_a_ghost(false);
 }
 
-/* ---- who dies ------------------------------------------------------------------------------------------------ */
+/* ---- who dies ---- */
 
 /* The process that is killed: holds it, or waits for it, and says so. */
 static void on_holding(belay_lock_t *lock, int status) {
@@ -255,7 +255,7 @@ BED_TEST(killed_waiter_blocks_for_its_place) {
   assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
 }
 
-/* ---- what happens to a server --------------------------------------------------------------------------------- */
+/* ---- what happens to a server ---- */
 
 BED_TEST(scripts_and_data_lost) {
   belay_lock_options_t options = watched(kept_ttl());

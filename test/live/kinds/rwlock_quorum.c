@@ -89,7 +89,8 @@ TEST(change_mode) {
   }
 }
 
-/* When most have refused, the others answer the upgrade that they were sent: no connection is dropped for that. */
+/* When most have refused, the others answer the upgrade that they were sent: no connection is
+ * dropped for that. */
 TEST(late_refusal_of_upgrade) {
   for (unsigned n = 3; n <= 5; n += 2) {
     nodes_t *nodes = nodes_open(n, NULL);

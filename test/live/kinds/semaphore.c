@@ -1,4 +1,5 @@
-/* The semaphore against a real server: never more permits out than the limit, and those of the dead come back. */
+/* The semaphore against a real server: never more permits out than the limit, and those of the
+ * dead come back. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -31,7 +32,7 @@ static belay_lock_options_t fair_options(void) {
   return options;
 }
 
-/* ---- what is asked about it -------------------------------------------------------------------------------- */
+/* ---- what is asked about it ---- */
 
 typedef struct answer {
   belay_request_t request;
@@ -80,7 +81,7 @@ static void await_waiting(bed_t *bed, const contender_t *c, int64_t n) {
   bed_until(bed, server_integer(bed->server, "ZCARD", queue, NULL) == n);
 }
 
-/* ---- permits --------------------------------------------------------------------------------------------- */
+/* ---- permits ---- */
 
 BED_TEST(permits_all_or_none) {
   contender_t *three = one_of(bed, 5, 3, NULL), *two = one_of(bed, 5, 2, NULL);
@@ -155,7 +156,7 @@ BED_TEST(permits_are_renewed) {
   assert_int_equal(a->reason, BELAY_LOST_TAKEN);
 }
 
-/* ---- fair, and resized ------------------------------------------------------------------------------------- */
+/* ---- fair, and resized ---- */
 
 /* Somebody wants all of them, and those who want one each come all the time. */
 BED_TEST(waiter_for_many_permits_is_not_overtaken) {
@@ -217,7 +218,7 @@ BED_TEST(limit_is_set) {
                  600000000, 604800000);
 }
 
-/* ---- what the server forgets --------------------------------------------------------------------------------- */
+/* ---- what the server forgets ---- */
 
 BED_TEST(keys_lost_on_server) {
   belay_lock_options_t options = fair_options(), poll = lock_options();
@@ -243,7 +244,7 @@ BED_TEST(keys_lost_on_server) {
   assert_error(acquire(d, 100), BELAY_EWRONGTYPE);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 enum { PROCESSES = 4, VICTIMS = 4, WORKERS = 12, LIMIT = 7, SECONDS = 5, GRANTS = 300 };
 
@@ -341,7 +342,8 @@ static void kill_them(process_t *all) {
     nanosleep(&pause, NULL);
     process_kill(&all[i], SIGKILL);
     assert_int_equal(process_wait(&all[i]), -SIGKILL);
-    /* From now on it does not use what it had, which is not given to another before its ttl is over. */
+    /* From now on it does not use what it had, which is not given to another before its ttl is
+     * over. */
     __atomic_sub_fetch(&shared->out, shared->mine[i], __ATOMIC_SEQ_CST);
   }
 }
@@ -379,7 +381,7 @@ TEST(limit_with_killed_processes) {
   bed_close(bed);
 }
 
-/* ---- several servers --------------------------------------------------------------------------------------- */
+/* ---- several servers ---- */
 
 static contender_t *over_nodes(nodes_t *nodes, const belay_lock_options_t *options) {
   belay_lock_options_t o = *options;
@@ -410,7 +412,7 @@ TEST_IN(one_permit_on_several_servers, nodes, nodes_open(3, NULL)) {
   assert_error(acquire(b, 5000 * slow()), 0);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
                 const belay_lock_options_t *options) {

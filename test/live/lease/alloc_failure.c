@@ -36,7 +36,7 @@ struct play {
   bool closing, closed;
 };
 
-/* ---- the play: three listen, a word is published, the connection is lost, another word ------------------------- */
+/* ---- the play: three listen, a word is published, the connection is lost, another word ---- */
 
 static void advance(play_t *play);
 

@@ -19,7 +19,7 @@ typedef struct shared {
   volatile uint64_t increments[PROCESSES]; /* count of increments that each process made */
 } shared_t;
 
-/* ---- a worker: one process, many lockers ----------------------------------------------------------------- */
+/* ---- a worker: one process, many lockers ---- */
 
 typedef struct locker {
   contender_t *contender;
@@ -141,7 +141,7 @@ TEST_ON(no_update_is_lost_among_two_hundred_lockers_in_four_processes, server, s
   close(fd);
 }
 
-/* ---- a holder that dies -------------------------------------------------------------------------------- */
+/* ---- a holder that dies ---- */
 
 static int be_holder(const char *url, const char *ttl) {
   bed_t *bed = bed_open_at(url, NULL);

@@ -1,11 +1,12 @@
-/* Fencing numbers of locks: each grant's is larger than all before it, whatever becomes of the counters. */
+/* Fencing numbers of locks: each grant's is larger than all before it, whatever becomes of the
+ * counters. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "scripts.gen.h"
 #include "support/fixtures/lease/fencing.h"
 
-/* ---- what everybody sees, on one node and on several ------------------------------------------------------- */
+/* ---- what everybody sees, on one node and on several ---- */
 
 static void expect_growth(unsigned n) {
   nodes_t *nodes = nodes_open(n, NULL);
@@ -192,7 +193,7 @@ TEST(fence_grows_under_contention) {
   nodes_close(nodes);
 }
 
-/* ---- counters that are lost, ahead, full, or no counters ---------------------------------------------------- */
+/* ---- counters that are lost, ahead, full, or no counters ---- */
 
 TEST_IN(counters_lost_one_by_one, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");

@@ -20,7 +20,7 @@
 #define NO_FENCE "FENCED not a fence"
 #define TOO_LATE "FENCED a later holder has been here"
 
-/* ---- requests ------------------------------------------------------------------------------------------ */
+/* ---- requests ---- */
 
 typedef struct bytes {
   const char *at;
@@ -96,7 +96,7 @@ static void expect_error_with(const resp_t *reply, const char *word) {
     fail_msg("\"%s\" is not in \"%s\"", word, reply->str);
 }
 
-/* ---- what is remembered -------------------------------------------------------------------------------- */
+/* ---- what is remembered ---- */
 
 static void put_fence(server_t *server, const char *number, const char *token) {
   server_do(server, "HSET", FENCE, "number", number, "token", token, NULL);
@@ -128,7 +128,7 @@ static void expect_work(server_t *server, const char *expected) {
   assert_string_equal(work != NULL ? work : "nothing", expected);
 }
 
-/* ---- agreement with the guard in C --------------------------------------------------------------------- */
+/* ---- agreement with the guard in C ---- */
 
 static const char *refusal_for(uint64_t number, int error) {
   if (error == BELAY_EFENCED)
@@ -136,8 +136,8 @@ static const char *refusal_for(uint64_t number, int error) {
   return number == 0 || number > LARGEST ? NO_NUMBER : NO_TOKEN;
 }
 
-/* The same request to both guards: they agree on it, on what is remembered then, and the command runs only if
- * it may. */
+/* The same request to both guards: they agree on it, on what is remembered then, and the command
+ * runs only if it may. */
 static void ask_both(server_t *server, belay_fence_t *fence, uint64_t number, bytes_t token) {
   int error = belay_fence_guard(fence, number, belay_bytes(token.at, token.len));
   uint64_t before = strtoull(server_string(server, "GET", WORK, NULL), NULL, 10);
@@ -150,7 +150,8 @@ static void ask_both(server_t *server, belay_fence_t *fence, uint64_t number, by
   expect_fence(server, fence);
 }
 
-/* The same for a command that fails: whether the request may go on or not, nothing is remembered. */
+/* The same for a command that fails: whether the request may go on or not, nothing is
+ * remembered. */
 static void ask_both_in_vain(server_t *server, const belay_fence_t *fence, uint64_t number,
                              bytes_t token) {
   belay_fence_t tried = *fence;
@@ -199,7 +200,8 @@ static uint64_t next_random(uint64_t *seed) {
   return z ^ (z >> 31);
 }
 
-/* Requests that come in any order, with numbers about the last one that went on, up to the largest. */
+/* Requests that come in any order, with numbers about the last one that went on, up to the
+ * largest. */
 TEST_ON(random_requests_end_as_they_do_in_c, server, server_start(NULL)) {
   enum { ROUNDS = 1000 };
   uint64_t seed = 1;
@@ -218,7 +220,7 @@ TEST_ON(random_requests_end_as_they_do_in_c, server, server_start(NULL)) {
   assert_true(fence.number == LARGEST);
 }
 
-/* ---- numbers and fences that are none ------------------------------------------------------------------ */
+/* ---- numbers and fences that are none ---- */
 
 static const bytes_t no_numbers[] = {
     BYTES(""),
@@ -293,7 +295,7 @@ TEST_ON(a_key_of_another_type_is_left_alone, server, server_start(NULL)) {
   assert_int_equal(server_keys(server), 1);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 TEST_ON(a_request_without_a_command_is_refused, server, server_start(NULL)) {
   expect_error(ask(server, "5", "mine", COMMAND(NULL)), NO_COMMAND);
@@ -382,7 +384,7 @@ TEST_ON(a_command_of_too_many_words_is_not_even_begun, server, server_start(NULL
   assert_int_equal(server_keys(server), 2);
 }
 
-/* ---- what cannot be remembered is not run -------------------------------------------------------------- */
+/* ---- what cannot be remembered is not run ---- */
 
 TEST(guard_without_write_permission) {
   needs_one_process("rights in one place");

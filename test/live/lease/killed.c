@@ -29,7 +29,9 @@ typedef struct step {
   const char *name;
   bool watched;
   int ttl,
-      lease; /* of the dead, in ms: as it is asked for; how long it may last from the kill on; times slow() */
+      /* of the dead, in ms: as it is asked for; how long it may last from the kill on; times slow()
+       * */
+      lease;
   bool in_between;      /* of a call, for which the server stands still */
   const char *calls[3]; /* names of the calls contain one of these: SENT; none: any call */
 } step_t;
@@ -75,7 +77,7 @@ static belay_lock_options_t options_of(step_id_t step) {
   return options;
 }
 
-/* ---- who is killed ------------------------------------------------------------------------------------------- */
+/* ---- who is killed ---- */
 
 typedef struct victim {
   bed_t *bed;
@@ -213,7 +215,7 @@ TEST_ROLE(victim, "--victim") {
   be_victim(argv[2], argv[3]);
 }
 
-/* ---- who survives -------------------------------------------------------------------------------------------- */
+/* ---- who survives ---- */
 
 typedef struct scene {
   step_id_t step;

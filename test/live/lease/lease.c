@@ -4,7 +4,7 @@
 
 #include "support/fixtures/bed.h"
 
-/* ---- extending ----------------------------------------------------------------------------------------- */
+/* ---- extending ---- */
 
 BED_TEST(extend_to_longer_ttl) {
   belay_lock_options_t options = with_ttl(1000 * slow());
@@ -116,7 +116,7 @@ BED_TEST(release_cancels_extend) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- keeping it ---------------------------------------------------------------------------------------- */
+/* ---- keeping it ---- */
 
 BED_TEST(watchdog_renews) {
   int64_t ttl = kept_ttl();

@@ -1,11 +1,12 @@
-/* The lock against a real server, with nothing going wrong: taking it, giving it back, its names. */
+/* The lock against a real server, with nothing going wrong: taking it, giving it back, its
+ * names. */
 #include <ctype.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "support/fixtures/bed.h"
 
-/* ---- taking it ----------------------------------------------------------------------------------------- */
+/* ---- taking it ---- */
 
 BED_TEST(acquire_free_lock) {
   contender_t *c = contender_new(bed, "door", NULL);
@@ -152,7 +153,7 @@ BED_TEST(failed_attempt_keeps_holders_ttl) {
   assert_string_equal(value_of(waiter), "somebody else");
 }
 
-/* ---- giving it back ------------------------------------------------------------------------------------ */
+/* ---- giving it back ---- */
 
 BED_TEST(release_removes_the_key) {
   contender_t *c = contender_new(bed, "door", NULL);
@@ -209,7 +210,7 @@ BED_TEST(release_key_of_other_type) {
   assert_int_equal(server_integer(bed->server, "LLEN", key_of(c), NULL), 1);
 }
 
-/* ---- names, keys, tokens ------------------------------------------------------------------------------- */
+/* ---- names, keys, tokens ---- */
 
 TEST(key_format) {
   static const char *const parts[] = {"shop", "eu{1}"};
@@ -300,7 +301,7 @@ BED_TEST(default_label) {
   check_token(token, label);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 BED_TEST(held_lock_with_ref_keeps_loop_alive) {
   contender_t *c = contender_new(bed, "door", NULL);

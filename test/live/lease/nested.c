@@ -1,5 +1,6 @@
-/* Things that happen while something else is being done: a connection that breaks while a round is asked, an
- * address that leads elsewhere, a loop that stands still in the middle of an attempt. */
+/* Things that happen while something else is being done: a connection that breaks while a round
+ * is asked, an address that leads elsewhere, a loop that stands still in the middle of an
+ * attempt. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +17,7 @@
 
 #define LOCKS 20 /* more calls than a connection gathers before it writes */
 
-/* ---- a connection that breaks while a round is asked --------------------------------------------------------- */
+/* ---- a connection that breaks while a round is asked ---- */
 
 static atomic_int
     armed; /* port of the server that must not receive proposals of numbers from now on; 0: none */
@@ -108,7 +109,7 @@ TEST(connection_breaks_during_round) {
   relay_stop(wire);
 }
 
-/* ---- an address that leads elsewhere --------------------------------------------------------------------------- */
+/* ---- an address that leads elsewhere ---- */
 
 /* The client reaches the first server under the third address. A key that an extend finds there
  * is released. */
@@ -139,7 +140,7 @@ TEST(duplicate_server_is_released) {
   relay_stop(third);
 }
 
-/* ---- a loop that stands still ---------------------------------------------------------------------------------- */
+/* ---- a loop that stands still ---- */
 
 static bool to_stall;
 

@@ -1,8 +1,9 @@
-/* How a fencing number is agreed on by several nodes, where proposers are late, or overtake each other, or find no
- * majority: by hand with the scripts fence_read and fence_accept, and in the middle of an acquire. */
+/* How a fencing number is agreed on by several nodes, where proposers are late, or overtake each
+ * other, or find no majority: by hand with the scripts fence_read and fence_accept, and in the
+ * middle of an acquire. */
 #include "support/fixtures/lease/fencing.h"
 
-/* ---- proposers that come late ------------------------------------------------------------------------------ */
+/* ---- proposers that come late ---- */
 
 TEST_IN(paused_proposer_is_refused, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
@@ -23,8 +24,8 @@ TEST_IN(paused_proposer_with_equal_number, nodes, nodes_open(3, NULL)) {
   assert_true(accept_all_by_hand(nodes, c, paused, "the paused one") <= 1); /* no majority */
 }
 
-/* One had its number accepted on a minority and was paused; then there is another holder. Either has that one a
- * larger number, or the same, and then the paused one gets no majority any more. */
+/* One had its number accepted on a minority and was paused; then there is another holder. Either
+ * has that one a larger number, or the same, and then the paused one gets no majority any more. */
 TEST_IN(number_accepted_by_minority, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
@@ -98,7 +99,7 @@ TEST_IN(resent_accept, nodes, nodes_open(1, NULL)) {
   assert_int_equal(accept_by_hand(nodes->server[0], c, number - 1, "mine"), 0);
 }
 
-/* ---- in the middle of it ------------------------------------------------------------------------------------ */
+/* ---- in the middle of it ---- */
 
 /* Springs when the first nodes are about to be sent that script. */
 typedef struct trap {

@@ -5,7 +5,7 @@
 #include "support/base/never.h"
 #include "support/servers/quarantine.h"
 
-/* ---- the marker ------------------------------------------------------------------------------------------- */
+/* ---- the marker ---- */
 
 TEST(marker_contents) {
   char max_ttl[24];
@@ -31,7 +31,7 @@ TEST(marker_of_other_type) {
   leave(nodes);
 }
 
-/* ---- fresh servers ---------------------------------------------------------------------------------------- */
+/* ---- fresh servers ---- */
 
 /* All who vote so give that reason. */
 static void expect_reason(contender_t *c, belay_vote_t vote, int error) {
@@ -98,7 +98,7 @@ BED_TEST(quarantine_default_of_plain_lock) {
   assert_int_equal(server_keys(bed->server), 1);
 }
 
-/* ---- one namespace, one max_ttl --------------------------------------------------------------------------- */
+/* ---- one namespace, one max_ttl ---- */
 
 TEST(max_ttl_mismatch) {
   nodes_t *nodes = visit();
@@ -222,7 +222,7 @@ TEST(key_set_before_restart_does_not_count) {
   expect_no_vote_by_renewals(false);
 }
 
-/* ---- servers that do not tell ----------------------------------------------------------------------------- */
+/* ---- servers that do not tell ---- */
 
 TEST(hidden_run_id_never_votes) {
   nodes_t *nodes = visit_without_info();
@@ -241,7 +241,7 @@ TEST(hidden_run_id_with_trust) {
   leave(nodes);
 }
 
-/* ---- connections, and many of them ------------------------------------------------------------------------ */
+/* ---- connections, and many of them ---- */
 
 TEST(reconnect_keeps_vote) {
   nodes_t *nodes = visit();
@@ -296,7 +296,7 @@ TEST(many_clients_wait_for_fresh_servers) {
   nodes_close(nodes);
 }
 
-/* ---- who waits in vain -------------------------------------------------------------------------------------- */
+/* ---- who waits in vain ---- */
 
 #define VAIN_MS (1500 * slow())
 /* Attempts at most every retry_min_ms, each with an acquire and an undo. A loop that answers

@@ -1,10 +1,10 @@
-/* The quarantine where Redis is more than one server: a replica that takes over has no vote at first, and a cluster has
- * none. */
+/* The quarantine where Redis is more than one server: a replica that takes over has no vote at
+ * first, and a cluster has none. */
 #include "support/deployments/cluster.h"
 #include "support/deployments/group.h"
 #include "support/servers/quarantine.h"
 
-/* ---- a replica that takes over --------------------------------------------------------------------------- */
+/* ---- a replica that takes over ---- */
 
 TEST_ON(a_replica_that_takes_over_does_not_vote_at_first, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
@@ -25,7 +25,7 @@ TEST_ON(a_replica_that_takes_over_does_not_vote_at_first, group, group_start(NUL
   bed_close(bed);
 }
 
-/* ---- a cluster --------------------------------------------------------------------------------------------- */
+/* ---- a cluster ---- */
 
 static void expect_refused(bed_t *bed, int error, const char *detail) {
   assert_error(error, BELAY_EINVAL);

@@ -8,7 +8,7 @@
 enum { MANY = 40 };
 #define LONG 20000 /* a poll comes too late for any test */
 
-/* ---- who has it next --------------------------------------------------------------------------------------- */
+/* ---- who has it next ---- */
 
 /* Gives it back as soon as it has it, and notes in which order that was. */
 typedef struct turns {
@@ -106,7 +106,7 @@ BED_TEST(no_hand_overs) {
   assert_int_equal((uint64_t)server_publications(bed->server) - before, 10);
 }
 
-/* ---- others elsewhere ------------------------------------------------------------------------------------------ */
+/* ---- others elsewhere ---- */
 
 /* Holds for a moment, then gives it back in its way, and wants it again. */
 typedef struct busy {
@@ -147,7 +147,8 @@ static void be_busy(contender_t *c, event_t event) {
   }
 }
 
-/* How often another client gets it beside eight handles that always want it: for a while, or until it has had it once. */
+/* How often another client gets it beside eight handles that always want it: for a while, or
+ * until it has had it once. */
 static unsigned turns_beside(bool close, belay_wakeup_t wakeup) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
@@ -193,7 +194,7 @@ TEST(polling_client_gets_grants) {
   assert_true(turns >= 1);
 }
 
-/* ---- who leaves the line ------------------------------------------------------------------------------------- */
+/* ---- who leaves the line ---- */
 
 BED_TEST(canceled_waiter_is_skipped) {
   belay_lock_options_t options = patient();
@@ -241,7 +242,7 @@ BED_TEST(queued_waiter_reports_unreachable) {
   assert_error(cancel(first), 0);
 }
 
-/* ---- hand-overs that do not come about -------------------------------------------------------------------------- */
+/* ---- hand-overs that do not come about ---- */
 
 typedef struct far {
   bed_t *bed;
@@ -315,7 +316,7 @@ TEST(hand_over_reply_lost) {
   end_passing(&far);
 }
 
-/* ---- what is heard -------------------------------------------------------------------------------------------------- */
+/* ---- what is heard ---- */
 
 /* A waiter with a very long poll interval gets the lock soon after another client's release. */
 static void expect_a_wake_up(bed_t *bed) {
@@ -383,8 +384,8 @@ BED_TEST(polls_back_off) {
   assert_error(cancel(waiter), 0);
 }
 
-/* A waiter's wait ends after the lock was passed to it, and before it has asked for it. It was refused before, but that
- * says nothing about the lock that it was to get. */
+/* A waiter's wait ends after the lock was passed to it, and before it has asked for it. It was
+ * refused before, but that says nothing about the lock that it was to get. */
 BED_TEST(hand_over_at_end_of_wait) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = with_ttl(60000);

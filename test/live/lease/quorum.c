@@ -20,7 +20,7 @@ static belay_lock_tally_t tally_of(const contender_t *c) {
   return tally;
 }
 
-/* ---- every pattern of nodes that somebody else has -------------------------------------------------------- */
+/* ---- every pattern of nodes that somebody else has ---- */
 
 static bool is_occupied(unsigned pattern, unsigned node) {
   return (pattern >> node & 1) != 0;
@@ -114,7 +114,7 @@ TEST(occupied_nodes_of_five) {
   try_all_occupied(5);
 }
 
-/* ---- every pattern of nodes that answer, refuse or hang ---------------------------------------------------- */
+/* ---- every pattern of nodes that answer, refuse or hang ---- */
 
 typedef enum mood { ANSWERS, REFUSES, HANGS, MOODS } mood_t;
 
@@ -152,7 +152,8 @@ static void set_moods(nodes_t *nodes, const pattern_t *pattern) {
   }
 }
 
-/* How many nodes have said something else than their mood lets them; or nothing, where they should have. */
+/* How many nodes have said something else than their mood lets them; or nothing, where they
+ * should have. */
 static unsigned wrong_votes(const contender_t *c, const pattern_t *pattern, bool settled) {
   belay_lock_tally_t tally = tally_of(c);
   unsigned wrong = 0;

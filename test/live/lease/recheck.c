@@ -1,5 +1,5 @@
-/* A holder with a watchdog asks the server at once when the server may have lost the lease: not at its next renewal, which
- * here is longer away than any of these tests may take. */
+/* A holder with a watchdog asks the server at once when the server may have lost the lease: not
+ * at its next renewal, which here is longer away than any of these tests may take. */
 #include "support/fixtures/bed.h"
 #include "support/deployments/nodes.h"
 #include "support/fixtures/admin/views.h"

@@ -9,7 +9,7 @@ static belay_lock_tally_t tally_of(const contender_t *c) {
   return tally;
 }
 
-/* ---- the same functions as for any lock -------------------------------------------------------------------- */
+/* ---- the same functions as for any lock ---- */
 
 TEST_IN(acquire_and_release, nodes, nodes_open(5, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
@@ -70,7 +70,7 @@ TEST(tcp_and_unix_servers) {
     server_stop(servers[i]);
 }
 
-/* ---- making it --------------------------------------------------------------------------------------------- */
+/* ---- making it ---- */
 
 #define NOWHERE "unix:///nowhere/%u"
 
@@ -182,7 +182,7 @@ TEST_IN(node_timeout_range, bed, bed_open_at("unix:///nowhere/0", NULL)) {
   }
 }
 
-/* ---- the same server twice --------------------------------------------------------------------------------- */
+/* ---- the same server twice ---- */
 
 /* Three clients for two servers. */
 static void open_twins(nodes_t *nodes, belay_client_t *clients[3]) {
@@ -208,7 +208,8 @@ TEST(duplicate_server_found_by_acquire) {
   }
 }
 
-/* Once its second client is connected it is noticed; until then the other server makes a majority with it. */
+/* Once its second client is connected it is noticed; until then the other server makes a
+ * majority with it. */
 TEST(duplicate_server_has_one_vote) {
   nodes_t *nodes = nodes_open(2, NULL);
   belay_client_t *clients[3];
@@ -241,7 +242,7 @@ TEST(duplicate_server_found_by_constructor) {
   nodes_close(nodes);
 }
 
-/* ---- one node: a plain lock -------------------------------------------------------------------------------- */
+/* ---- one node: a plain lock ---- */
 
 static void when_free(nodes_t *nodes, contender_t *c) {
   (void)nodes;
@@ -301,7 +302,7 @@ TEST(statuses_of_one_node) {
     }
 }
 
-/* ---- nodes that are away ----------------------------------------------------------------------------------- */
+/* ---- nodes that are away ---- */
 
 static const struct {
   unsigned n, killed;
@@ -380,7 +381,7 @@ TEST_IN(waiter_acquires_when_majority_is_back, nodes, nodes_open(5, NULL)) {
   assert_true(nodes_holding(nodes, c) >= 3);
 }
 
-/* ---- nodes that refuse for a reason that lasts ----------------------------------------------------------- */
+/* ---- nodes that refuse for a reason that lasts ---- */
 
 static void spoil_type(nodes_t *nodes, unsigned node, contender_t *c) {
   server_do(nodes->server[node], "HSET", key_of(c), "a", "b", NULL);

@@ -1,11 +1,11 @@
-/* Redlock with rivals, with nodes that stand still at a bad moment, and with anything at any time: one holder at
- * most, everybody's turn comes, and nothing is left behind. */
+/* Redlock with rivals, with nodes that stand still at a bad moment, and with anything at any
+ * time: one holder at most, everybody's turn comes, and nothing is left behind. */
 #include <stdio.h>
 
 #include "support/base/never.h"
 #include "support/deployments/nodes.h"
 
-/* ---- split votes ------------------------------------------------------------------------------------------- */
+/* ---- split votes ---- */
 
 enum { RIVALS = 3, TURNS = 20 };
 
@@ -98,9 +98,10 @@ TEST(split_vote_ends_with_ttls) {
   nodes_close(nodes);
 }
 
-/* ---- nodes that stand still while it is being taken ------------------------------------------------------- */
+/* ---- nodes that stand still while it is being taken ---- */
 
-/* A node that does not stand still answers within this, also if the machine stands still for a moment. */
+/* A node that does not stand still answers within this, also if the machine stands still for a
+ * moment. */
 #define NODE_TIMEOUT_MS lag()
 
 /* A handle on five nodes, of which `paused` are stopped. */
@@ -183,7 +184,8 @@ static unsigned granted(const contender_t *c) {
   return tally.votes[BELAY_VOTE_GRANTED];
 }
 
-/* wait: until the nodes that stand still were given up; then it is the next extension that counts them. */
+/* wait: until the nodes that stand still were given up; then it is the next extension that
+ * counts them. */
 static void expect_late_grants_to_stay(bool wait) {
   for (unsigned paused = 1; paused <= 2; paused++) {
     contender_t *c = open_paused(paused);
@@ -212,7 +214,8 @@ TEST(overdue_grants_of_held_lock) {
   expect_late_grants_to_stay(true);
 }
 
-/* More would only be left for it to do when it goes on. Once it has said something it is asked again. */
+/* More would only be left for it to do when it goes on. Once it has said something it is asked
+ * again. */
 TEST(stalled_node_is_skipped) {
   contender_t *c = open_paused(1);
   nodes_t *nodes = c->arg;
@@ -246,7 +249,7 @@ TEST(release_reaches_stalled_nodes) {
   }
 }
 
-/* ---- anything at any time ---------------------------------------------------------------------------------- */
+/* ---- anything at any time ---- */
 
 enum { HANDLES = 4, STEPS = 200 };
 

@@ -29,8 +29,8 @@ enum {
   GRANTS = 1000, /* that a process has room for, each second */
   TTL_MS = BELIEVER_TTL_MS,
   MAX_TTL_MS = BELIEVER_MAX_TTL_MS,
-  /* The longest ttl and its drift; a server tells its uptime in whole seconds, which may cost two; and somebody
-   * has to ask it. */
+  /* The longest ttl and its drift; a server tells its uptime in whole seconds, which may cost
+   * two; and somebody has to ask it. */
   QUARANTINE_MS = MAX_TTL_MS + MAX_TTL_MS / 100 + 2 + 2000 + 300,
   FAULT_EVERY_MS = 1000,
   PAUSE_EVERY_MS = 1300, /* at most, after the last one */
@@ -41,7 +41,7 @@ enum {
   STORM_EVERY_MS = 400
 };
 
-/* ---- the stage: nodes, contenders, and what befalls them ------------------------------------------------------ */
+/* ---- the stage: nodes, contenders, and what befalls them ---- */
 
 typedef struct stage {
   faults_t *faults;
@@ -120,7 +120,8 @@ static int believer_since(int64_t since) {
   return -1;
 }
 
-/* Any process; every other time the one that holds the lock; in an ambush whoever has got it meanwhile.
+/* Any process; every other time the one that holds the lock; in an ambush whoever has got it
+ * meanwhile.
  * -1: none now. */
 static int choose_process(const stage_t *stage) {
   if (stage->faults->ambush_at != 0)
@@ -163,7 +164,7 @@ static void disturb(stage_t *stage, int64_t seconds) {
     wake_process(stage);
 }
 
-/* ---- what came of it ------------------------------------------------------------------------------------------- */
+/* ---- what came of it ---- */
 
 /* Moves the grants of all processes together and sorts them: expect_progress() comes first. */
 static verdict_t judge_all(void) {
@@ -217,7 +218,7 @@ TEST(failing_minority_exclusion) {
   stage_close(stage);
 }
 
-/* ---- it would be seen ------------------------------------------------------------------------------------------- */
+/* ---- it would be seen ---- */
 
 TEST(checker_finds_two_holders) {
   /* long holds, so that a storm meets a holder */

@@ -1,10 +1,11 @@
-/* Servers that have forgotten who holds what, or that took the place of another, make no second holder. */
+/* Servers that have forgotten who holds what, or that took the place of another, make no second
+ * holder. */
 #include <stdio.h>
 
 #include "support/base/never.h"
 #include "support/servers/quarantine.h"
 
-/* ---- servers that forgot ---------------------------------------------------------------------------------- */
+/* ---- servers that forgot ---- */
 
 TEST_IN(quarantined_minority, nodes, seasoned(3)) {
   contender_t *c = quarantined(nodes, "door");
@@ -91,7 +92,7 @@ TEST_IN(key_is_restored_on_empty_node, nodes, seasoned(3)) {
   assert_int_equal(nodes_keys(nodes), 0);
 }
 
-/* ---- servers that are not who they were ------------------------------------------------------------------- */
+/* ---- servers that are not who they were ---- */
 
 /* The server has a long uptime, a marker of another server, and no quarantine state yet. */
 static void expect_quarantine_from_now(contender_t *c, server_t *server) {
@@ -112,7 +113,8 @@ TEST_IN(server_back_with_old_data, nodes, seasoned(1)) {
   expect_quarantine_from_now(c, nodes->server[0]);
 }
 
-/* A primary, a replica of it that has been up for as long, and a client for each; the marker is on both. */
+/* A primary, a replica of it that has been up for as long, and a client for each; the marker is
+ * on both. */
 typedef struct couple {
   bed_t *bed;
   server_t *primary, *replica;
@@ -165,7 +167,8 @@ TEST(promoted_replica_without_lock) {
   couple_close(&couple);
 }
 
-/* Until it has the other one's data, where there is no such key. Clients are cut off, as Sentinel does. */
+/* Until it has the other one's data, where there is no such key. Clients are cut off, as
+ * Sentinel does. */
 static void demote_for_a_moment(server_t *server, server_t *other, const char *key) {
   char port[12];
   snprintf(port, sizeof port, "%d", server_port(other));

@@ -1,5 +1,5 @@
-/* Clients that want one lock again and again take turns, although the server tells the newest listener of a release first
- * and the one that has just released it could ask before all others. */
+/* Clients that want one lock again and again take turns, although the server tells the newest
+ * listener of a release first and the one that has just released it could ask before all others. */
 #include "support/fixtures/bed.h"
 
 enum { CLIENTS = 6, HOLD_MS = 20, WARM = 2 * CLIENTS, GRANTS = 10 * CLIENTS };

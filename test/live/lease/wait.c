@@ -92,7 +92,8 @@ TEST(wait_follows_its_write) {
 
 #define TRIES 8
 
-/* The write and its WAIT are over at the same time, in whatever order: nothing was sent, and that is what is said. */
+/* The write and its WAIT are over at the same time, in whatever order: nothing was sent, and
+ * that is what is said. */
 TEST(unsent_wait_is_not_unknown) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 50;

@@ -1,4 +1,5 @@
-/* The end of a wait on a healthy server: the caller learns what the server said last, however near the end that was. */
+/* The end of a wait on a healthy server: the caller learns what the server said last, however
+ * near the end that was. */
 #include "support/fixtures/lease/latches.h"
 #include "support/load/player.h"
 #include "support/deployments/relay.h"

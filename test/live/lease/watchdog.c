@@ -40,7 +40,7 @@ static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
   return server_integer(nodes->server[node], "PTTL", key_of(c), NULL);
 }
 
-/* ---- a minority that is away ------------------------------------------------------------------------------- */
+/* ---- a minority that is away ---- */
 
 TEST(renewed_by_majority) {
   const int64_t ttl_ms = kept_ttl();
@@ -93,7 +93,7 @@ TEST(empty_nodes_get_the_key) {
   nodes_close(nodes);
 }
 
-/* ---- a majority that is away ------------------------------------------------------------------------------- */
+/* ---- a majority that is away ---- */
 
 static void expect_loss_at_its_deadline(contender_t *c) {
   int64_t deadline = believed_until(c);
@@ -141,7 +141,7 @@ TEST(majority_back_in_time) {
   nodes_close(nodes);
 }
 
-/* ---- nodes that forgot it ---------------------------------------------------------------------------------- */
+/* ---- nodes that forgot it ---- */
 
 static void take_away(nodes_t *nodes, contender_t *c, unsigned node, bool occupy) {
   forget(nodes, c, node);
@@ -196,8 +196,9 @@ TEST(majority_has_foreign_key) {
     lose_on(count, true);
 }
 
-/* Extends it until a node that lost the key has it again: that takes a renewal, or two, the first of which learns of
- * it. Returns how long the lease would have run without the last, in milliseconds. */
+/* Extends it until a node that lost the key has it again: that takes a renewal, or two, the
+ * first of which learns of it. Returns how long the lease would have run without the last, in
+ * milliseconds. */
 static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned node,
                                      int64_t apart_ms) {
   int64_t left_ms = 0;
@@ -211,7 +212,8 @@ static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned no
   return left_ms;
 }
 
-/* Not for a whole ttl: if there is no majority after all, it must not be in anybody's way for longer. */
+/* Not for a whole ttl: if there is no majority after all, it must not be in anybody's way for
+ * longer. */
 TEST(restored_key_has_rest_of_lease) {
   const int64_t ttl_ms = 3000 * slow(), drift_ms = ttl_ms / 100 + 2;
   belay_lock_options_t options = unhurried_options(ttl_ms);
@@ -224,7 +226,8 @@ TEST(restored_key_has_rest_of_lease) {
   nodes_close(nodes);
 }
 
-/* Two nodes that lost the key were given it again, and a third is gone. Five less three is no majority. */
+/* Two nodes that lost the key were given it again, and a third is gone. Five less three is no
+ * majority. */
 TEST(restored_keys_make_no_majority) {
   belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
@@ -269,7 +272,8 @@ static contender_t *open_forgotten(void) {
   return c;
 }
 
-/* Two nodes were given the key again, and the three others have extended it since: then one of those may lose it. */
+/* Two nodes were given the key again, and the three others have extended it since: then one of
+ * those may lose it. */
 TEST(restored_key_counts_after_majority) {
   contender_t *c = open_forgotten();
   nodes_t *nodes = c->arg;
@@ -313,7 +317,7 @@ TEST(late_restored_key_counts) {
   nodes_close(nodes);
 }
 
-/* ---- extending --------------------------------------------------------------------------------------------- */
+/* ---- extending ---- */
 
 TEST(failed_extend_keeps_deadline) {
   belay_lock_options_t options = unhurried_options(10000);
@@ -358,7 +362,7 @@ TEST(extend_by_majority) {
   nodes_close(nodes);
 }
 
-/* ---- a client that is closed ------------------------------------------------------------------------------- */
+/* ---- a client that is closed ---- */
 
 static void while_idle(nodes_t *nodes, contender_t *c) {
   (void)nodes;

@@ -17,7 +17,7 @@ enum { HELD = 10000, BATCH = 250, TRIPS_MAX = 100, WAITERS = 5000 };
 #define PERIOD (TTL / 10) /* from one renewal to the next */
 #define GROWTH_MAX ((int64_t)512 * 1024)
 
-/* ---- what the client's calls are ------------------------------------------------------------------------- */
+/* ---- what the client's calls are ---- */
 
 /* A trip begins when a renewal is sent and none was on its way. */
 typedef struct trips {
@@ -36,7 +36,7 @@ static void count(void *ctx, const belay_trace_t *trace) {
   }
 }
 
-/* ---- holders --------------------------------------------------------------------------------------------- */
+/* ---- holders ---- */
 
 typedef struct crowd {
   bed_t *bed;
@@ -100,7 +100,7 @@ static void close_crowd(crowd_t *crowd) {
   free(crowd);
 }
 
-/* ---- how often the server is asked ------------------------------------------------------------------------- */
+/* ---- how often the server is asked ---- */
 
 /* Of two periods: many go out together, and not all. */
 static bool is_spread(size_t trips) {
@@ -123,7 +123,7 @@ TEST(renewals_share_batches) {
   close_crowd(crowd);
 }
 
-/* ---- what it costs --------------------------------------------------------------------------------------- */
+/* ---- what it costs ---- */
 
 /* Allocated bytes of this process. */
 static int64_t in_use(void) {
@@ -158,7 +158,7 @@ TEST(memory_does_not_grow) {
   close_crowd(crowd);
 }
 
-/* ---- who waits --------------------------------------------------------------------------------------------- */
+/* ---- who waits ---- */
 
 TEST(memory_of_waiter) {
   crowd_t *crowd = open_crowd();

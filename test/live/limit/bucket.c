@@ -7,7 +7,7 @@
 #define KEY "belay::bucket::{tap}"
 #define INDEX_KEY KEY "::index"
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- what it is ---- */
 
 BED_TEST(missing_bucket_is_empty) {
   bucket_t bucket;
@@ -104,7 +104,7 @@ BED_TEST(delete_forgets_both) {
   }
 }
 
-/* ---- keys ------------------------------------------------------------------------------------ */
+/* ---- keys ---- */
 
 BED_TEST(the_keys_have_its_name) {
   static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
@@ -147,7 +147,7 @@ BED_TEST(the_longest_names) {
   expect_delete(&bucket, key, true, 0);
 }
 
-/* ---- ttls ------------------------------------------------------------------------------------ */
+/* ---- ttls ---- */
 
 static void expect_pttl(bed_t *bed, const char *key, int64_t ms) {
   assert_between(server_integer(bed->server, "PTTL", key, NULL), ms - 20000, ms);
@@ -228,7 +228,7 @@ BED_TEST(an_index_outlives_its_filling) {
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), -2, 1000);
 }
 
-/* ---- many at a time -------------------------------------------------------------------------- */
+/* ---- many at a time ---- */
 
 enum { CLIENTS = 4, EACH = 3, ROUNDS = 40 };
 
@@ -311,7 +311,7 @@ BED_TEST(concurrent_fetches) {
   assert_int_equal(server_keys(bed->server), 1);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- what is refused ---- */
 
 BED_TEST(the_largest_options_work) {
   belay_bucket_options_t options = bucket_options(1, false);

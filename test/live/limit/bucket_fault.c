@@ -10,7 +10,7 @@
 #define KEY "belay::bucket::{tap}"
 #define INDEX_KEY KEY "::index"
 
-/* ---- what the keys hold ---------------------------------------------------------------------- */
+/* ---- what the keys hold ---- */
 
 static int begin_nth(bucket_t *bucket, bucket_op_t *op, int n) {
   return n == 0   ? begin_fetch(bucket, op, "tap", 1)
@@ -67,7 +67,7 @@ BED_TEST(a_mismatch_is_explained) {
   assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: its ::index holds no index");
 }
 
-/* ---- lost answers ---------------------------------------------------------------------------- */
+/* ---- lost answers ---- */
 
 static int64_t number_at(bed_t *bed, const char *key) {
   const char *text = server_string(bed->server, "GET", key, NULL);
@@ -179,7 +179,7 @@ RELAY_TEST(a_read_is_asked_again) {
   expect_ttls(bed->server);
 }
 
-/* ---- closing --------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 /* A member of a bucket: it ends some time after the request, or at once. */
 typedef struct child {

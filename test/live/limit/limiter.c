@@ -55,7 +55,7 @@ BED_TEST(limits_admit_exactly_as_many) {
     }
 }
 
-/* ---- kinds, by their numbers ----------------------------------------------------------------- */
+/* ---- kinds, by their numbers ---- */
 
 typedef struct row {
   int64_t at, cost; /* tenths of a second after T0 */
@@ -167,7 +167,7 @@ BED_TEST(infinite_limits_send_nothing) {
   assert_int_equal(take(bed, limiter, "k", 1)->window, 1);
 }
 
-/* ---- several at once ------------------------------------------------------------------------- */
+/* ---- several at once ---- */
 
 BED_TEST(all_windows_or_none) {
   belay_limit_t limits[4] = {bucket_limit(10, S, 10),
@@ -203,7 +203,7 @@ BED_TEST(all_windows_or_none) {
   assert_int_equal(take(bed, limiter, "k", 16)->window, 0);
 }
 
-/* ---- other operations ------------------------------------------------------------------------ */
+/* ---- other operations ---- */
 
 BED_TEST(a_peek_writes_nothing) {
   belay_limit_t limit = bucket_limit(1, S, 3);
@@ -290,7 +290,7 @@ BED_TEST(a_ban_denies_everything) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------ */
+/* ---- keys ---- */
 
 static void expect_key(bed_t *bed, const char *name) {
   if (server_integer(bed->server, "EXISTS", name, NULL) != 1)
@@ -368,7 +368,7 @@ BED_TEST(names_and_namespaces) {
   expect_key(bed, "shop::test::limit::test::{k}");
 }
 
-/* ---- waiting --------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 BED_TEST(wait_until_token_arrives) {
   belay_limiter_t *limiter = limiter_of(bed, bucket_limit(10, SECOND, 2));

@@ -8,7 +8,7 @@
 #define S INT64_C(1000000)
 #define BIG (INT64_C(1) << 52)
 
-/* ---- arguments ------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static void expect_detail(bed_t *bed, size_t row, int error, const char *detail) {
   if (error != BELAY_EINVAL || strstr(belay_detail(bed->belay), detail) == NULL)
@@ -147,7 +147,7 @@ BED_TEST(refused_calls) {
   assert_int_equal(stats.asked, 1);
 }
 
-/* ---- servers that answer nonsense ------------------------------------------------------------ */
+/* ---- servers that answer nonsense ---- */
 
 typedef struct plot {
   char text[512];
@@ -228,7 +228,7 @@ TEST(invalid_numbers) {
   }
 }
 
-/* ---- closing --------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 enum { PENDING = 6 };
 

@@ -37,7 +37,7 @@ static int64_t duration_ms(void) {
   return text != NULL ? strtoll(text, NULL, 10) * 500 : 1500;
 }
 
-/* ---- who takes ------------------------------------------------------------------------------- */
+/* ---- who takes ---- */
 
 static struct {
   belay_limiter_t *limiter[KINDS];
@@ -97,7 +97,7 @@ static int be_hammer(const char *url, const char *ms) {
   return 0;
 }
 
-/* ---- what they took -------------------------------------------------------------------------- */
+/* ---- what they took ---- */
 
 typedef struct admission {
   int64_t at, cost;
@@ -254,7 +254,7 @@ static process_t start_hammer(const char *url, int64_t ms) {
   return process_start(argv);
 }
 
-/* ---- the tests ------------------------------------------------------------------------------- */
+/* ---- the tests ---- */
 
 TEST_ON(many_take_what_they_can, server, server_start(NULL)) {
   process_t process[PROCESSES];

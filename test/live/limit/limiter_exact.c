@@ -9,7 +9,7 @@
 #define KEY "belay::limit::test::{k}"
 #define FRESH "belay::limit::test::{fresh}"
 
-/* ---- policies, and what happens to them ------------------------------------------------------ */
+/* ---- policies, and what happens to them ---- */
 
 static unsigned seed = 1;
 
@@ -154,7 +154,7 @@ static void forget(kept_t *kept) {
   free(kept->bytes[1]);
 }
 
-/* ---- what is promised ------------------------------------------------------------------------ */
+/* ---- what is promised ---- */
 
 static void expect_retry_to_hold(stage_t *stage) {
   int64_t cost = below(stage->most) + 1, now = stage->now;
@@ -293,7 +293,7 @@ BED_TEST(promises_of_logs) {
   expect_all(bed, true, 20);
 }
 
-/* ---- keys that are somebody else's ----------------------------------------------------------- */
+/* ---- keys that are somebody else's ---- */
 
 typedef int (*operation_fn)(belay_limiter_t *limiter, belay_request_t *request);
 

@@ -166,7 +166,7 @@ TEST_IN(refusal_is_no_outage, bed, bed_that_times_out()) {
   assert_int_equal(limiter_stats(closed).asked, before + 3);
 }
 
-/* ---- the local bucket ------------------------------------------------------------------------ */
+/* ---- the local bucket ---- */
 
 /* A server that was never there. */
 static bed_t *bed_without_server(void) {
@@ -289,7 +289,7 @@ TEST_IN(the_bound_of_local_buckets, bed, bed_without_server()) {
   assert_int_equal(limiter->fallback.table.count, 2);
 }
 
-/* ---- with what is known ---------------------------------------------------------------------- */
+/* ---- with what is known ---- */
 
 /* Remembered denials and leased tokens also answer while the server is away. */
 TEST_IN(leases_and_denials_in_outage, bed, bed_that_times_out()) {

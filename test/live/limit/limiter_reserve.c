@@ -168,7 +168,7 @@ TEST(an_answer_that_is_lost) {
   bed_close(bed);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static unsigned turn_of[24], turns;
 

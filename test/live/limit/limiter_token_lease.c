@@ -101,7 +101,7 @@ BED_TEST(a_client_that_closes_gives_back) {
   server_resume(bed->server);
 }
 
-/* ---- who waits for a fetch ------------------------------------------------------------------- */
+/* ---- who waits for a fetch ---- */
 
 BED_TEST(waiting_takes_in_order) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {

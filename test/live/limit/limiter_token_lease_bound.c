@@ -7,7 +7,7 @@
 #define S INT64_C(1000000)
 #define HOUR (3600 * S)
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---- */
 
 /* A server stands still: its leased tokens become void in time and cannot be returned. */
 BED_TEST_OF(leased_tokens_expire, o.timeout_ms = prompt_ms()) {
@@ -103,7 +103,7 @@ RELAY_TEST(lease_expired_on_arrival) {
   assert_int_equal(tokens_left(bed, limiter), 17);
 }
 
-/* ---- the bound ------------------------------------------------------------------------------- */
+/* ---- the bound ---- */
 
 typedef struct worker {
   belay_limiter_t *limiter;
@@ -220,7 +220,7 @@ BED_TEST(no_fetch_ahead_after_denial) {
   }
 }
 
-/* ---- what makes it void ---------------------------------------------------------------------- */
+/* ---- what makes it void ---- */
 
 BED_TEST(ban_and_reset_void_leased_tokens) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 60000);

@@ -21,7 +21,7 @@ static int64_t filled(bed_t *bed, const char *name) {
   return number_at(bed->server, key);
 }
 
-/* ---- who is elected -------------------------------------------------------------------------- */
+/* ---- who is elected ---- */
 
 typedef struct group {
   bed_t *bed;
@@ -118,7 +118,7 @@ BED_TEST(a_bucket_is_filled_once_in_a_period) {
   assert_int_equal(number_at(bed->server, "belay::bucket::{b}"), 3 * filled(bed, "b"));
 }
 
-/* ---- processes ------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 #define LEASE kept_ttl()
 #define PERIOD 100
@@ -266,7 +266,7 @@ TEST(dead_refiller_replaced_suspended_one_kept) {
   close_stage(&s);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static void expect_none(bucket_t *bucket, const belay_refiller_options_t *options,
                         const char *detail) {

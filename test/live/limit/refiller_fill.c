@@ -52,7 +52,7 @@ static int64_t tokens_of(const single_t *a, const char *key) {
   return number_at(a->bed->server, key, "");
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 SINGLE_TEST(the_table_changes_at_any_time) {
   refill(single, 20);
@@ -157,7 +157,7 @@ TEST(fillings_resent_when_client_is_busy) {
   single_close(single);
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------- */
+/* ---- what goes wrong ---- */
 
 SINGLE_TEST(missed_fillings_not_repeated) {
   enum { PERIOD = 25 };
@@ -251,7 +251,7 @@ SINGLE_TEST(a_place_that_is_refused) {
   assert_int_equal(server_keys(single->bed->server), 0); /* it was given back */
 }
 
-/* ---- closing --------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 static void close_it(refiller_t *refiller) {
   if (refiller->closing == 0) {

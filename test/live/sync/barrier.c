@@ -14,7 +14,7 @@ static void expect_ttls(bed_t *bed) {
   assert_int_equal(server_keys(bed->server), n);
 }
 
-/* ---- passing --------------------------------------------------------------------------------------------- */
+/* ---- passing ---- */
 
 BED_TEST(all_parties_pass) {
   enum { N = 5, GENERATIONS = 20 };
@@ -85,7 +85,7 @@ BED_TEST(opening_wakes_parties) {
   assert_between(clock_since_ms(began), 0, 1000 * slow());
 }
 
-/* ---- not passing ----------------------------------------------------------------------------------------- */
+/* ---- not passing ---- */
 
 BED_TEST(canceled_party_does_not_count) {
   party_t one, other;
@@ -231,7 +231,7 @@ BED_TEST(expires_after_last_use) {
   expect_ttls(bed);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 static void close_it(party_t *p) {
   p->then = NULL;

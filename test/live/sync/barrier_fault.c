@@ -7,7 +7,7 @@
 #include "support/servers/process.h"
 #include "support/deployments/relay.h"
 
-/* ---- dying ----------------------------------------------------------------------------------------------- */
+/* ---- dying ---- */
 
 /* Comes again and again, and tells of each generation. */
 static int play_party(const char *url, const char *count, const char *times) {

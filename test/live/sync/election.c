@@ -3,7 +3,7 @@
 #include "support/fixtures/lease/persons.h"
 #include "support/deployments/relay.h"
 
-/* ---- being elected ---------------------------------------------------------------------------------------- */
+/* ---- being elected ---- */
 
 PERSONS_TEST(candidate_is_elected) {
   person_t *p = person_new(bed, "me");
@@ -88,7 +88,7 @@ PERSONS_TEST(resign_candidate) {
   bed_until(bed, p->elected == 1);
 }
 
-/* ---- being deposed ---------------------------------------------------------------------------------------- */
+/* ---- being deposed ---- */
 
 static int64_t leads_until(const person_t *p) {
   int64_t now = clock_now();
@@ -148,7 +148,7 @@ PERSONS_TEST(campaign_in_deposed_callback) {
   }
 }
 
-/* ---- observing --------------------------------------------------------------------------------------------- */
+/* ---- observing ---- */
 
 PERSONS_TEST(observer_reports_changes) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
@@ -255,7 +255,7 @@ PERSONS_TEST(observer_with_ref_keeps_loop_alive) {
   assert_int_equal(uv_loop_alive(&bed->loop), 0);
 }
 
-/* ---- bad input ------------------------------------------------------------------------------------------------ */
+/* ---- bad input ---- */
 
 BED_TEST(invalid_arguments) {
   belay_election_options_t o;

@@ -6,7 +6,7 @@
 #include "support/fixtures/lease/persons.h"
 #include "support/servers/process.h"
 
-/* ---- what passes, and what lasts --------------------------------------------------------------------------- */
+/* ---- what passes, and what lasts ---- */
 
 static void stand_again(person_t *p, news_t event) {
   if (event == DEPOSED)
@@ -68,7 +68,7 @@ PERSONS_TEST(term_is_kept_while_led) {
   assert_true(server_integer(bed->server, "PTTL", KEY "::fence", NULL) > 5000);
 }
 
-/* ---- several processes -------------------------------------------------------------------------------------- */
+/* ---- several processes ---- */
 
 enum { CANDIDATES = 5, ROUNDS = 14, LINES_MAX = 4096 };
 
@@ -114,7 +114,8 @@ typedef struct reign {
 static reign_t reigns[LINES_MAX];
 static unsigned reigns_len;
 
-/* Reads what a candidate that was killed has told; it led until then at most, or until it was deposed. */
+/* Reads what a candidate that was killed has told; it led until then at most, or until it was
+ * deposed. */
 static void read_reigns(process_t *process, int64_t died) {
   char line[128], what;
   unsigned long long term;
@@ -136,7 +137,8 @@ static int by_term(const void *a, const void *b) {
   return one->term < other->term ? -1 : one->term > other->term;
 }
 
-/* Each began after the one of the term before it had ended: terms grow, and there were never two. */
+/* Each began after the one of the term before it had ended: terms grow, and there were never
+ * two. */
 static void judge_reigns(void) {
   qsort(reigns, reigns_len, sizeof *reigns, by_term);
   for (unsigned i = 1; i < reigns_len; i++) {
@@ -149,8 +151,8 @@ static int seen_leader(const person_t *watcher) {
   return atoi(last_sight(watcher)->value);
 }
 
-/* Leaders are killed, again and again; meanwhile listening connections, too. Each new leader is seen, in a later
- * term. */
+/* Leaders are killed, again and again; meanwhile listening connections, too. Each new leader is
+ * seen, in a later term. */
 PERSONS_TEST(killed_leaders) {
   process_t process[CANDIDATES];
   person_t *watcher = person_new(bed, NULL);

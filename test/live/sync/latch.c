@@ -4,7 +4,7 @@
 #include "support/fixtures/lease/latches.h"
 #include "support/deployments/relay.h"
 
-/* ---- counting -------------------------------------------------------------------------------------------- */
+/* ---- counting ---- */
 
 BED_TEST(opens_after_count) {
   handle_t h;
@@ -64,7 +64,8 @@ BED_TEST(many_counts_at_once) {
   }
 }
 
-/* The connection breaks, or falls silent, before the server has read it, or before the answer is back. */
+/* The connection breaks, or falls silent, before the server has read it, or before the answer is
+ * back. */
 TEST(lost_reply_counts_once) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
@@ -211,7 +212,7 @@ BED_TEST(key_of_other_type) {
   assert_int_equal(server_integer(bed->server, "HLEN", KEY, NULL), 1);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 static void close_it(handle_t *h) {
   h->then = NULL;
@@ -293,7 +294,7 @@ BED_TEST(wait_in_callback) {
   assert_error(h.status, BELAY_ETIMEDOUT);
 }
 
-/* ---- bad input ------------------------------------------------------------------------------------------- */
+/* ---- bad input ---- */
 
 BED_TEST(invalid_arguments) {
   handle_t h;

@@ -6,7 +6,7 @@
 #include "support/fixtures/lease/latches.h"
 #include "support/servers/process.h"
 
-/* ---- waiting --------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 BED_TEST(wait_times_out_or_is_canceled) {
   handle_t h;
@@ -182,7 +182,7 @@ TEST(authentication_fails) {
   bed_close(bed);
 }
 
-/* ---- several clients and processes ----------------------------------------------------------------------- */
+/* ---- several clients and processes ---- */
 
 enum { PROCESSES = 4, WAITERS = 6 };
 

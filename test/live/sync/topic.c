@@ -3,7 +3,7 @@
 
 #include "support/fixtures/subscriber.h"
 
-/* ---- messages -------------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 BED_TEST(message_reaches_other_client) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
@@ -107,7 +107,7 @@ BED_TEST(late_subscriber_gets_listening) {
   assert_string_equal(two.story, "LM");
 }
 
-/* ---- gaps ------------------------------------------------------------------------------------------------ */
+/* ---- gaps ---- */
 
 static void kill_listeners(bed_t *bed) {
   int64_t killed = server_integer(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
@@ -218,7 +218,7 @@ BED_TEST(gap_after_queued_messages) {
   assert_string_equal(s.story, "LMMMMMGL");
 }
 
-/* ---- callbacks that end things ------------------------------------------------------------------------------ */
+/* ---- callbacks that end things ---- */
 
 typedef enum what { SUBSCRIPTION, CLIENT, BELAY, WHATS } what_t;
 
@@ -276,7 +276,7 @@ TEST(close_in_each_callback) {
       play(event, what);
 }
 
-/* ---- how a publication ends --------------------------------------------------------------------------------- */
+/* ---- how a publication ends ---- */
 
 BED_TEST(cancel_publication) {
   publication_t p = {0};
@@ -339,7 +339,7 @@ BED_TEST(invalid_arguments) {
   belay_request_init(NULL);
 }
 
-/* ---- the loop --------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 BED_TEST(ref_keeps_loop_alive) {
   subscriber_t s = {0};

@@ -40,7 +40,7 @@ void *sim_shared(sim_world_t *world, size_t size) {
   return world->check->shared;
 }
 
-/* ---- chance and time ------------------------------------------------------------------------- */
+/* ---- chance and time ---- */
 
 bool sim_actor_chance(sim_actor_t *actor, unsigned per_mille) {
   return sim_chance(&actor->world->random, per_mille);
@@ -61,7 +61,7 @@ void sim_actor_think(sim_actor_t *actor) {
                                         : sim_around(&actor->world->random, mean));
 }
 
-/* ---- calls and callbacks --------------------------------------------------------------------- */
+/* ---- calls and callbacks ---- */
 
 static sim_seen_t *seen_of(const sim_actor_t *actor) {
   return &actor->world->check->seen[actor->process->index];
@@ -164,7 +164,7 @@ void sim_actor_ended(sim_actor_t *actor, unsigned i, int status) {
                   actor->type->op[i], belay_err_name(status));
 }
 
-/* ---- handles and requests -------------------------------------------------------------------- */
+/* ---- handles and requests ---- */
 
 static unsigned close_of(const sim_actor_t *actor) {
   unsigned i = SIM_OPERATIONS - 1;
@@ -224,7 +224,7 @@ void sim_actor_send_requests(sim_actor_t *actor) {
   sim_actor_think(actor);
 }
 
-/* ---- grants ---------------------------------------------------------------------------------- */
+/* ---- grants ---- */
 
 void sim_actor_granted(sim_actor_t *actor) {
   actor->world->figures.grants++;
@@ -248,7 +248,7 @@ void sim_actor_check_held(const sim_actor_t *actor, uint64_t *seen, uint64_t lef
                   actor->who);
 }
 
-/* ---- all actors of a process ----------------------------------------------------------------- */
+/* ---- all actors of a process ---- */
 
 /* Pending operations keep the loop alive and are not overdue. */
 static void check_pending(const sim_actor_t *actor, uint64_t now) {

@@ -76,7 +76,7 @@ struct sim_actor {
   belay_request_t request[2]; /* of the first two operations */
 };
 
-/* ---- all actors of a process ----------------------------------------------------------------- */
+/* ---- all actors of a process ---- */
 
 /* Makes the actors of a process that is UP. They begin to act by themselves. */
 void sim_actors_start(sim_process_t *process);
@@ -100,7 +100,7 @@ unsigned sim_actors_count(const sim_world_t *world);
 /* State that all actors of the world share: zeros at first. */
 void *sim_shared(sim_world_t *world, size_t size);
 
-/* ---- for the types of actors ----------------------------------------------------------------- */
+/* ---- for the types of actors ---- */
 
 bool sim_actor_chance(sim_actor_t *actor, unsigned per_mille);
 uint64_t sim_actor_between(sim_actor_t *actor, uint64_t min, uint64_t max);

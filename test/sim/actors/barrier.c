@@ -24,7 +24,7 @@ static shared_t *shared_of(sim_world_t *world) {
   return sim_shared(world, sizeof(shared_t));
 }
 
-/* ---- rules ----------------------------------------------------------------------------------- */
+/* ---- rules ---- */
 
 static void note_uncertain(sim_world_t *world) {
   shared_t *shared = shared_of(world);
@@ -69,7 +69,7 @@ static void ended(sim_actor_t *actor) {
     note_uncertain(actor->world);
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 SIM_ACTOR_CLOSE(barrier)
 

@@ -57,7 +57,7 @@ static shared_t *shared_of(sim_world_t *world) {
   return shared;
 }
 
-/* ---- rules: filled --------------------------------------------------------------------------- */
+/* ---- rules: filled ---- */
 
 typedef struct command {
   sim_server_t *server;
@@ -158,7 +158,7 @@ static void on_executed(sim_server_t *server, const engine_bytes_t *argv, size_t
   check_executed(&command);
 }
 
-/* ---- rules: truth ---------------------------------------------------------------------------- */
+/* ---- rules: truth ---- */
 
 static void report_status(const bucket_t *self, const record_t *request, const char *what,
                           int status) {
@@ -200,7 +200,7 @@ static void on_reply(belay_request_t *handle, int status, const belay_bucket_sta
   actor->served |= actor->healing && request->kind == FETCH && status == 0 && state->applied;
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 SIM_ACTOR_CLOSE(bucket)
 

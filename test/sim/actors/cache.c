@@ -64,7 +64,7 @@ static void violate(const cache_t *self, const char *checker, const char *what, 
                 what, version);
 }
 
-/* ---- served values --------------------------------------------------------------------------- */
+/* ---- served values ---- */
 
 /* True if the value of that version was being put when the change was made. */
 static bool overlaps(const change_t *put, const change_t *change) {
@@ -99,7 +99,7 @@ static void check_served(cache_t *self, const belay_cache_result_t *result, unsi
     violate(self, "stale", wrong, key, shared_of(self)->key[key].floor);
 }
 
-/* ---- loads ----------------------------------------------------------------------------------- */
+/* ---- loads ---- */
 
 static void end_load(cache_t *self, load_t *load, bool well) {
   belay_cache_load_t *ended = load->load;
@@ -169,7 +169,7 @@ static size_t on_tags(const char *key, size_t key_len, belay_bytes_t into[BELAY_
   return 1;
 }
 
-/* ---- gets ------------------------------------------------------------------------------------ */
+/* ---- gets ---- */
 
 static void on_got(belay_request_t *request, int status, const belay_cache_result_t *result) {
   cache_t *self = request->data;
@@ -204,7 +204,7 @@ static void peek(cache_t *self) {
     check_served(self, &result, key, ++shared_of(self)->moment, sim_world_time(actor->process));
 }
 
-/* ---- changes --------------------------------------------------------------------------------- */
+/* ---- changes ---- */
 
 static change_t *present_change(const cache_t *self) {
   return &shared_of(self)->key[self->change_key].change[self->version];
@@ -262,7 +262,7 @@ static void change(cache_t *self) {
     present_change(self)->ended = shared->moment;
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 SIM_ACTOR_CLOSE(cache)
 

@@ -4,7 +4,7 @@
 
 enum { REQUEST };
 
-/* ---- rules ----------------------------------------------------------------------------------- */
+/* ---- rules ---- */
 
 static void check_executed(sim_server_t *server, sim_data_shared_t *shared, unsigned number) {
   sim_data_request_t *request = &shared->request[number];
@@ -55,7 +55,7 @@ static void on_executed(sim_server_t *server, const engine_bytes_t *argv, size_t
   }
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 static void report(const sim_data_t *self, int status, const char *fault) {
   sim_violation(self->base.world, "truth: %s, %s #%u ends with %s: %s", self->base.who,
@@ -92,7 +92,7 @@ void sim_data_ended(sim_data_t *self, int status, const char *fault) {
   self->number = 0;
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 static const sim_data_subject_t *choose_subject(sim_actor_t *actor) {
   const sim_scenario_t *scenario = actor->world->scenario;

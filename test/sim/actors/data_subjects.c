@@ -11,7 +11,7 @@
 
 #define HOUR_MS 3600000
 
-/* ---- counters -------------------------------------------------------------------------------- */
+/* ---- counters ---- */
 
 SIM_ACTOR_CLOSE(counter)
 SIM_DATA_MAKE(counter, make_counter, options.ttl_ms = HOUR_MS)
@@ -48,7 +48,7 @@ static int ask_add_once(sim_data_t *self) {
   return belay_counter_add_once(SIM_DATA_ARGS(self), self->key, 1, self->tag, on_added_once);
 }
 
-/* ---- dedup ----------------------------------------------------------------------------------- */
+/* ---- dedup ---- */
 
 SIM_ACTOR_CLOSE(dedup)
 SIM_DATA_MAKE(dedup, make_set, options.kind = BELAY_DEDUP_SET; options.name = belay_string("set"))
@@ -77,7 +77,7 @@ static int ask_mark_once(sim_data_t *self) {
   return belay_dedup_mark_once(SIM_DATA_ARGS(self), self->key, &once, on_marked);
 }
 
-/* ---- Bloom filters --------------------------------------------------------------------------- */
+/* ---- Bloom filters ---- */
 
 /* No item of a world is found by chance. */
 SIM_ACTOR_CLOSE(bloom)
@@ -116,7 +116,7 @@ static int ask_bloom(sim_data_t *self) {
   return belay_bloom_exists_many(SIM_DATA_ARGS(self), items, 2, on_found);
 }
 
-/* ---- idempotency records --------------------------------------------------------------------- */
+/* ---- idempotency records ---- */
 
 /* Records that several actors begin. One at a time owns a record, and only one result is ever
  * reported. `last` is the record of the request; `known` is the record that this actor owns. */
@@ -190,7 +190,7 @@ static int ask_record(sim_data_t *self) {
   return belay_idempotency_finish(SIM_DATA_ARGS(self), key, &token, &finish, on_finished);
 }
 
-/* ---- ids ------------------------------------------------------------------------------------- */
+/* ---- ids ---- */
 
 SIM_ACTOR_CLOSE(idgen)
 SIM_DATA_MAKE(idgen, make_ids, options.name = belay_string("ids"); options.step = 8;
@@ -223,7 +223,7 @@ static int ask_id(sim_data_t *self) {
   return belay_idgen_get(SIM_DATA_ARGS(self), on_id);
 }
 
-/* ---- rankings -------------------------------------------------------------------------------- */
+/* ---- rankings ---- */
 
 SIM_ACTOR_CLOSE(ranking)
 SIM_DATA_MAKE(ranking, make_ranking, options.ties = BELAY_RANKING_EARLIER_FIRST)
@@ -241,7 +241,7 @@ static int ask_submit(sim_data_t *self) {
   return belay_ranking_submit(SIM_DATA_ARGS(self), self->key, &submission, on_submitted);
 }
 
-/* ---- all subjects ---------------------------------------------------------------------------- */
+/* ---- all subjects ---- */
 
 const sim_data_subject_t sim_data_subjects[] = {
     {"bloom", SIM_SILENT, make_plain, close_bloom, ask_bloom, NULL},

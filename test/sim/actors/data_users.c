@@ -10,7 +10,7 @@
 
 #define LONG_MS 3600000 /* longer than any world */
 
-/* ---- permissions ----------------------------------------------------------------------------- */
+/* ---- permissions ---- */
 
 /* A compare-and-set has a field of this width in two pieces. */
 SIM_ACTOR_CLOSE(permission)
@@ -34,7 +34,7 @@ static int ask_permission_swap(sim_data_t *self) {
   return belay_permission_compare_and_set(SIM_DATA_ARGS(self), self->tag, &swap, on_changed);
 }
 
-/* ---- presence -------------------------------------------------------------------------------- */
+/* ---- presence ---- */
 
 SIM_ACTOR_CLOSE(presence)
 SIM_DATA_MAKE(presence, make_presence, options.name = belay_string("site"); options.window_ms = 0)
@@ -61,7 +61,7 @@ static int ask_presence(sim_data_t *self) {
   return belay_presence_is_many(SIM_DATA_ARGS(self), ids, 2, on_online);
 }
 
-/* ---- active users ---------------------------------------------------------------------------- */
+/* ---- active users ---- */
 
 SIM_ACTOR_CLOSE(active)
 SIM_DATA_MAKE(active, make_active, options.name = belay_string("users"))
@@ -93,7 +93,7 @@ static int ask_active(sim_data_t *self) {
   return belay_active_count_last(SIM_DATA_ARGS(self), BELAY_ACTIVE_NOW, &days, 1, on_counted);
 }
 
-/* ---- sessions -------------------------------------------------------------------------------- */
+/* ---- sessions ---- */
 
 enum { EVENTS_MAX = 5 };
 
@@ -128,7 +128,7 @@ static int ask_touch_once(sim_data_t *self) {
   return touch(self, true);
 }
 
-/* ---- snowflakes ------------------------------------------------------------------------------ */
+/* ---- snowflakes ---- */
 
 SIM_ACTOR_CLOSE(idgen)
 SIM_DATA_MAKE(idgen, make_flakes, options.name = belay_string("flakes");
@@ -162,7 +162,7 @@ static int ask_flake(sim_data_t *self) {
   return belay_idgen_get(SIM_DATA_ARGS(self), on_flake);
 }
 
-/* ---- all subjects ---------------------------------------------------------------------------- */
+/* ---- all subjects ---- */
 
 const sim_data_subject_t sim_data_users[] = {
     {"permission", SIM_ONCE, make_permission, close_permission, ask_permission_set, NULL},

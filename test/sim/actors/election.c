@@ -37,7 +37,7 @@ static uint64_t remaining(const election_t *self) {
   return us > 0 ? (uint64_t)us * 1000 : 0;
 }
 
-/* ---- rules ----------------------------------------------------------------------------------- */
+/* ---- rules ---- */
 
 /* Each term has one leader in all reports. */
 static void check_term(sim_actor_t *actor, uint64_t term, const char *who) {
@@ -79,7 +79,7 @@ static void after_turn(sim_actor_t *actor) {
     sim_actor_check_held(actor, &self->seen, remaining(self));
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 static void on_elected(belay_election_t *handle, uint64_t term) {
   election_t *self = belay_election_data(handle);
@@ -144,7 +144,7 @@ static void on_resigned(belay_election_t *handle, int status) {
   sim_actor_think(&self->base);
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 SIM_ACTOR_CLOSE(election)
 

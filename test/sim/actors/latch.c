@@ -38,7 +38,7 @@ static unsigned left_of(sim_world_t *world, unsigned latch) {
   return done < count ? count - done : 0;
 }
 
-/* ---- rules ----------------------------------------------------------------------------------- */
+/* ---- rules ---- */
 
 /* True if it is the id of an operation: "op-LATCH-NUMBER". */
 static bool read_operation(engine_bytes_t word, unsigned *latch, unsigned *operation) {
@@ -71,7 +71,7 @@ static void on_executed(sim_server_t *server, const engine_bytes_t *argv, size_t
   }
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 static void on_wait(belay_latch_t *handle, int status) {
   latch_t *self = belay_latch_data(handle);
@@ -102,7 +102,7 @@ static void on_count(belay_request_t *request, int status, unsigned left) {
   self->again = status != 0 && sim_actor_chance(actor, 800);
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 SIM_ACTOR_CLOSE(latch)
 

@@ -46,7 +46,7 @@ static handle_t *handle_of(const limiter_t *self) {
   return &sibling(self, self->base.index % HANDLES)->handle;
 }
 
-/* ---- the handle ------------------------------------------------------------------------------ */
+/* ---- the handle ---- */
 
 static int make(sim_actor_t *actor) {
   limiter_t *self = (limiter_t *)actor;
@@ -90,7 +90,7 @@ static void close_handle(limiter_t *self) {
   }
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 /* Keeps a receipt for a later refund. */
 static void keep(limiter_t *self, unsigned number, const belay_limiter_result_t *result) {
@@ -167,7 +167,7 @@ static void on_wait(belay_request_t *request, int status, const belay_limiter_re
   note_served(self, WAIT);
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static belay_bytes_t name_of(unsigned key) {
   static const char *const keys[SIM_LIMIT_KEYS] = {"k0", "k1", "k2", "k3"};
@@ -317,7 +317,7 @@ static void reserve_or_wait(limiter_t *self, bool waits) {
                                      on_reply));
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 static void ask(limiter_t *self) {
   sim_actor_t *actor = &self->base;

@@ -39,7 +39,7 @@ sim_lock_t *sim_next_lock(const sim_world_t *world, unsigned *i) {
   return NULL;
 }
 
-/* ---- handles and clients --------------------------------------------------------------------- */
+/* ---- handles and clients ---- */
 
 /* Connects where a client was closed, or could never be made. */
 static bool connect_again(sim_process_t *process) {
@@ -93,7 +93,7 @@ static void close_client(sim_lock_t *self) {
   (void)belay_client_close(client, on_client_closed);
 }
 
-/* ---- the number of permits ------------------------------------------------------------------- */
+/* ---- the number of permits ---- */
 
 static void on_resized(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
   sim_lock_t *lock = request->data;
@@ -128,7 +128,7 @@ static void resize(sim_lock_t *lock) {
   process->world->check->seen[process->index].pings++;
 }
 
-/* ---- the next action ------------------------------------------------------------------------- */
+/* ---- the next action ---- */
 
 /* Acquires, and decides when it gives up. */
 static void acquire(sim_lock_t *lock) {
@@ -258,7 +258,7 @@ static void act(sim_actor_t *actor) {
     acquire(lock);
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 /* A few callbacks take long, very few longer than a lease. */
 static void stall(sim_lock_t *lock) {
@@ -367,7 +367,7 @@ void sim_lock_lost(sim_lock_t *lock) {
     think(lock);
 }
 
-/* ---- the actor ------------------------------------------------------------------------------- */
+/* ---- the actor ---- */
 
 static void start(sim_actor_t *actor) {
   sim_strays_begin(actor->world->check);

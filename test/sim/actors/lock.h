@@ -69,7 +69,7 @@ static inline const belay__lease_t *sim_lock_lease(const sim_lock_t *lock) {
 /* Draws the options of the next handle, and its owner, permits and mode. lock_options.c */
 void sim_lock_draw_options(sim_lock_t *lock, belay_lock_options_t *options);
 
-/* ---- calls (check_lock.c) -------------------------------------------------------------------- */
+/* ---- calls (check_lock.c) ---- */
 
 /* Makes a handle for a name, of the scenario's kind; false if that failed. */
 bool sim_lock_make(sim_lock_t *lock, unsigned name, const belay_lock_options_t *options);
@@ -97,7 +97,7 @@ static inline bool sim_lock_is_idle(const sim_lock_t *lock) {
          !lock->base.op[SIM_ACQUIRE].pending && !lock->base.op[SIM_RELEASE].pending;
 }
 
-/* ---- callbacks (lock.c) ---------------------------------------------------------------------- */
+/* ---- callbacks (lock.c) ---- */
 
 void sim_lock_ended(sim_lock_t *lock, sim_op_t op, int status);
 void sim_lock_lost(sim_lock_t *lock);

@@ -21,7 +21,7 @@ typedef struct multilock {
   uint64_t seen; /* the deadline at the last check */
 } multilock_t;
 
-/* ---- both types of handle -------------------------------------------------------------------- */
+/* ---- both types of handle ---- */
 
 static void on_acquired(multilock_t *self, int status);
 static void on_released(multilock_t *self, int status);
@@ -55,7 +55,7 @@ static uint64_t remaining(const multilock_t *self) {
   return us > 0 ? (uint64_t)us * 1000 : 0;
 }
 
-/* ---- rules ----------------------------------------------------------------------------------- */
+/* ---- rules ---- */
 
 /* A process whose callback takes its time is ahead of the world, and the others are not. */
 static void check_exclusive(const multilock_t *self) {
@@ -79,7 +79,7 @@ static void after_turn(sim_actor_t *actor) {
     sim_actor_check_held(actor, &self->seen, remaining(self));
 }
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 static int make_handle(multilock_t *self, const belay_lock_options_t *options) {
   sim_actor_t *actor = &self->base;
@@ -189,7 +189,7 @@ static void act(sim_actor_t *actor) {
   }
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 static void on_acquired(multilock_t *self, int status) {
   sim_actor_t *actor = &self->base;

@@ -6,7 +6,7 @@
 
 #include "sim/check/check_state.h"
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- beginning and end ---- */
 
 static bool loses_data(const sim_scenario_t *scenario) {
   return scenario->mean_ms[SIM_RESTART_OLDER] > 0 || scenario->mean_ms[SIM_RESTART_EMPTY] > 0 ||
@@ -42,7 +42,7 @@ void sim_check_fini(sim_world_t *world) {
   world->check = NULL;
 }
 
-/* ---- rules: exclusion, revival --------------------------------------------------------------- */
+/* ---- rules: exclusion, revival ---- */
 
 bool sim_lock_holds(const sim_lock_t *lock, uint64_t when) {
   return lock->held && belay__lease_deadline(sim_lock_lease(lock)) >=
@@ -129,7 +129,7 @@ void sim_stall(sim_process_t *process, uint64_t ns) {
   process->world->check->seen[process->index].stalled_until = sim_process_now(process);
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- turns ---- */
 
 uint64_t sim_excused_until(const sim_process_t *process) {
   if (process->ahead > 0)
@@ -158,7 +158,7 @@ void sim_check_turn(sim_process_t *process) {
   sim_actors_after_turn(process);
 }
 
-/* ---- the ends of processes ------------------------------------------------------------------- */
+/* ---- the ends of processes ---- */
 
 /* Some messages report that a key may be left behind. */
 void sim_check_logged(sim_process_t *process, const char *line) {

@@ -36,7 +36,7 @@
 void sim_check_init(sim_world_t *world); /* sets world->check */
 void sim_check_fini(sim_world_t *world);
 
-/* ---- from servers ---------------------------------------------------------------------------- */
+/* ---- from servers ---- */
 
 /* A string changed: engine_hooks_t. */
 void sim_check_changed(sim_server_t *server, engine_bytes_t key, engine_bytes_t was,
@@ -50,7 +50,7 @@ void sim_check_executed_all(sim_server_t *server, const engine_bytes_t *argv, si
 /* The server restarts, with or without data. */
 void sim_check_restarted(sim_server_t *server);
 
-/* ---- from processes -------------------------------------------------------------------------- */
+/* ---- from processes ---- */
 
 /* A turn of its loop is over. */
 void sim_check_turn(sim_process_t *process);
@@ -61,12 +61,12 @@ void sim_check_crashed(sim_process_t *process);
 /* belay_close() has called back, and its memory should be too. */
 void sim_check_closed(sim_process_t *process);
 
-/* ---- from the world -------------------------------------------------------------------------- */
+/* ---- from the world ---- */
 
 void sim_check_regularly(sim_world_t *world); /* now and then: keys without a ttl */
 void sim_check_end(sim_world_t *world);       /* everything is closed */
 
-/* ---- from actors (actors/lock.h has more) ---------------------------------------------------- */
+/* ---- from actors (actors/lock.h has more) ---- */
 
 /* A callback takes that long. */
 void sim_stall(sim_process_t *process, uint64_t ns);
@@ -78,7 +78,7 @@ void sim_client_closing(const belay_client_t *client, int closing);
 /* True for the refusals of the simulated servers. */
 bool sim_is_refusal(int status);
 
-/* ---- words of commands ----------------------------------------------------------------------- */
+/* ---- words of commands ---- */
 
 bool sim_bytes_are(engine_bytes_t word, const char *text);
 /* The decimal number that it begins with. */

@@ -3,7 +3,7 @@
 
 #include "sim/check/limit_state.h"
 
-/* ---- what a server does ---------------------------------------------------------------------- */
+/* ---- what a server does ---- */
 
 typedef struct command {
   sim_server_t *server;
@@ -140,7 +140,7 @@ static void refunded(sim_limits_t *limits, const command_t *command) {
                         command->answer);
 }
 
-/* ---- reservations ---------------------------------------------------------------------------- */
+/* ---- reservations ---- */
 
 static unsigned slot_of(engine_bytes_t id) {
   unsigned hash = 2166136261u;

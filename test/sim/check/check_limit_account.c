@@ -3,7 +3,7 @@
 
 #include "sim/check/limit_state.h"
 
-/* ---- the policy ------------------------------------------------------------------------------ */
+/* ---- the policy ---- */
 
 static belay_limit_t bucket(sim_random_t *random) {
   static const int64_t uneven[] = {0, 1, 7, 4321};
@@ -74,7 +74,7 @@ const belay_limit_t *sim_limits_policy(const sim_limits_t *limits, size_t *n) {
   return limits->limit;
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 unsigned sim_limits_number(sim_world_t *world, sim_limit_kind_t kind, unsigned key,
                            uint64_t times) {
@@ -95,7 +95,7 @@ sim_limit_request_t *sim_limits_request(sim_world_t *world, unsigned number) {
   return &sim_limits_of(world)->request[number];
 }
 
-/* ---- rules: bound, due ----------------------------------------------------------------------- */
+/* ---- rules: bound, due ---- */
 
 /* The debt, in units, after it has leaked since a time. */
 static int64_t leaked(const belay_limit_t *limit, int64_t owed, uint64_t since, uint64_t now) {
@@ -210,7 +210,7 @@ void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned ke
                 (long long)cost, key);
 }
 
-/* ---- accounts -------------------------------------------------------------------------------- */
+/* ---- accounts ---- */
 
 static void sum_up(const sim_limits_t *limits, sim_account_t *account) {
   for (size_t i = 0; i < limits->n; i++) {

@@ -23,7 +23,7 @@ void sim_lock_let_go(sim_lock_t *lock) {
   lock->token = NULL;
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 /* The handle is gone. */
 static void dispose(sim_lock_t *lock) {
@@ -77,7 +77,7 @@ static void on_lost(belay_lock_t *handle, belay_lost_t reason) {
   sim_lock_lost(lock);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 /* Calls the library; the value is what it returned, which must be one of the two. */
 #define CALL(lock, name, call, expected, may)                                                      \
@@ -301,7 +301,7 @@ void sim_lock_taken(sim_lock_t *lock, belay_client_t *with) {
   begin_close(lock);
 }
 
-/* ---- clients --------------------------------------------------------------------------------- */
+/* ---- clients ---- */
 
 void sim_client_closing(const belay_client_t *client, int closing) {
   const sim_process_t *process = sim_process_of(belay_client_belay(client));

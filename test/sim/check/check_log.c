@@ -7,7 +7,7 @@
 
 #define STRAYS_EVERY (10 * SIM_MS)
 
-/* ---- the log --------------------------------------------------------------------------------- */
+/* ---- the log ---- */
 
 static unsigned slot_of(const uint8_t *bytes) {
   unsigned n;
@@ -67,7 +67,7 @@ unsigned sim_token_throughout(const sim_world_t *world, const sim_token_t *token
   return mask;
 }
 
-/* ---- what stands in a server ----------------------------------------------------------------- */
+/* ---- what stands in a server ---- */
 
 static int digit(char c) {
   if (c >= '0' && c <= '9')
@@ -145,7 +145,7 @@ static const sim_lock_t *find_holder(const sim_check_t *check, unsigned name,
   return NULL;
 }
 
-/* ---- rules: truth ---------------------------------------------------------------------------- */
+/* ---- rules: truth ---- */
 
 /* An undone token is set again only by bytes of a dead connection. */
 static void check_set(sim_check_t *check, const sim_server_t *server, sim_token_t *token) {
@@ -256,7 +256,7 @@ void sim_check_executed(sim_server_t *server, const engine_bytes_t *argv, size_t
   sim_queue_executed(server, name, token_in(world->check, args[0], name), args, n, reply);
 }
 
-/* ---- restarts -------------------------------------------------------------------------------- */
+/* ---- restarts ---- */
 
 void sim_check_restarted(sim_server_t *server) {
   sim_world_t *world = server->world;
@@ -283,7 +283,7 @@ void sim_check_restarted(sim_server_t *server) {
   }
 }
 
-/* ---- rules: ttl, leaks ----------------------------------------------------------------------- */
+/* ---- rules: ttl, leaks ---- */
 
 typedef struct look {
   sim_check_t *check;

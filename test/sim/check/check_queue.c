@@ -4,7 +4,7 @@
 
 #include "sim/check/check_state.h"
 
-/* ---- tickets --------------------------------------------------------------------------------- */
+/* ---- tickets ---- */
 
 static bool is_hex(const char *at, size_t len) {
   for (size_t i = 0; i < len; i++)
@@ -40,7 +40,7 @@ static sim_ticket_t *get(sim_queue_t *queue, const char *text) {
   return ticket;
 }
 
-/* ---- rules: order ---------------------------------------------------------------------------- */
+/* ---- rules: order ---- */
 
 static bool is_ordered(const sim_world_t *world) {
   const sim_scenario_t *scenario = world->scenario;
@@ -158,7 +158,7 @@ void sim_queue_executed(sim_server_t *server, unsigned name, const sim_token_t *
     ticket->waiting &= (uint8_t) ~(1u << server->index);
 }
 
-/* ---- rules: liveness ------------------------------------------------------------------------- */
+/* ---- rules: liveness ---- */
 
 /* A waiter for the name since then; NULL: none. */
 static const sim_lock_t *find_waiter(const sim_check_t *check, unsigned name, uint64_t since) {
@@ -188,7 +188,7 @@ void sim_queue_check(sim_check_t *check) {
   }
 }
 
-/* ---- rules: leaks ---------------------------------------------------------------------------- */
+/* ---- rules: leaks ---- */
 
 typedef struct look {
   sim_check_t *check;

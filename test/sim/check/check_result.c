@@ -14,7 +14,7 @@ static bool is_single(const sim_lock_t *lock) {
   return lock->base.world->scenario->servers == 1;
 }
 
-/* ---- permitted statuses ---------------------------------------------------------------------- */
+/* ---- permitted statuses ---- */
 
 bool sim_is_refusal(int status) {
   static const int refusals[] = {
@@ -79,7 +79,7 @@ static bool may_acquire_end_so(const sim_lock_t *lock, int status) {
   }
 }
 
-/* ---- acquire --------------------------------------------------------------------------------- */
+/* ---- acquire ---- */
 
 /* A quorum of servers has set its token, which was not released before. */
 static void granted(sim_lock_t *lock) {
@@ -167,7 +167,7 @@ void sim_result_acquire(sim_lock_t *lock, int status) {
     not_granted(lock, status);
 }
 
-/* ---- release --------------------------------------------------------------------------------- */
+/* ---- release ---- */
 
 void sim_result_release(sim_lock_t *lock, int status) {
   const sim_check_t *check = lock->base.world->check;
@@ -185,7 +185,7 @@ void sim_result_release(sim_lock_t *lock, int status) {
     report(lock, "truth", "a quorum of servers has removed its token for it", status);
 }
 
-/* ---- extend ---------------------------------------------------------------------------------- */
+/* ---- extend ---- */
 
 /* A quorum had its token; it is held at least until the requested deadline. */
 static void extended(const sim_lock_t *lock) {
@@ -248,7 +248,7 @@ void sim_result_extend(sim_lock_t *lock, int status) {
     report(lock, "truth", "an extend failed, and the lease runs longer", status);
 }
 
-/* ---- loss ------------------------------------------------------------------------------------ */
+/* ---- loss ---- */
 
 /* Reported at the deadline at the latest; with a true reason. */
 void sim_result_lost(sim_lock_t *lock, belay_lost_t reason) {

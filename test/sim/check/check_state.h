@@ -6,7 +6,7 @@
 #include "core/key/token.h"
 #include "sim/actors/lock.h"
 
-/* ---- actions of servers, by token ------------------------------------------------------------ */
+/* ---- actions of servers, by token ---- */
 
 /* Tokens that are remembered: those on servers and of holders, and the latest of the others. */
 #define SIM_TOKENS 4096
@@ -63,7 +63,7 @@ bool sim_read_key(const sim_world_t *world, engine_bytes_t key, unsigned *name);
 /* A release: TOKEN, 'PUBLISH', 'SPUBLISH' or '', and maybe more. */
 bool sim_is_release(const engine_bytes_t *args, size_t n);
 
-/* ---- waiters in the queues of servers, by ticket --------------------------------------------- */
+/* ---- waiters in the queues of servers, by ticket ---- */
 
 #define SIM_TICKETS 1024
 
@@ -94,7 +94,7 @@ void sim_queue_end(sim_check_t *check);
 bool sim_is_excused(const sim_check_t *check, const sim_server_t *server, unsigned process,
                     unsigned life, bool ghostly, uint64_t came);
 
-/* ---- names, and the resources that their locks guard ----------------------------------------- */
+/* ---- names, and the resources that their locks guard ---- */
 
 #define SIM_NUMBERS 64 /* the latest numbers of a name */
 
@@ -124,7 +124,7 @@ void sim_fence_entered(sim_lock_t *lock);
 void sim_fence_left(const sim_lock_t *lock);
 void sim_register_fini(struct sim_check *check);
 
-/* ---- the state ------------------------------------------------------------------------------- */
+/* ---- the state ---- */
 
 /* The state of the checkers about a process. */
 typedef struct sim_seen {

@@ -70,7 +70,7 @@ struct sim_limits {
   sim_account_t used[SIM_LIMIT_KEYS]; /* admitted tokens, at the time of the callback */
 };
 
-/* ---- check_limit_account.c ------------------------------------------------------------------- */
+/* ---- check_limit_account.c ---- */
 
 /* Charges a request; returns its place in the account. used: its tokens may be used. */
 size_t sim_account_charge(const sim_limits_t *limits, sim_account_t *account, unsigned number,
@@ -88,7 +88,7 @@ void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned 
 void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned key, int64_t cost,
                    uint64_t now, int64_t within_us);
 
-/* ---- check_limit_lease.c --------------------------------------------------------------------- */
+/* ---- check_limit_lease.c ---- */
 
 /* A server has granted leased tokens to the process of its command; has taken back a request's
  * tokens; a callback has admitted a request. */

@@ -7,7 +7,7 @@
 
 typedef unsigned long long number_t; /* as %llu prints it */
 
-/* ---- rules: fencing -------------------------------------------------------------------------- */
+/* ---- rules: fencing ---- */
 
 static void report(const sim_lock_t *lock, const char *what, uint64_t other) {
   sim_violation(lock->base.world, "fencing: %s, n%u with number %llu: %s (%llu)", lock->base.who,
@@ -112,7 +112,7 @@ void sim_fence_left(const sim_lock_t *lock) {
     name->over = name->number;
 }
 
-/* ---- the guarded resource -------------------------------------------------------------------- */
+/* ---- the guarded resource ---- */
 
 typedef struct writing {
   sim_event_t event;

@@ -36,7 +36,7 @@ static void sleep_us(uint64_t us) {
     ;
 }
 
-/* ---- asking both ----------------------------------------------------------------------------- */
+/* ---- asking both ---- */
 
 typedef struct run {
   conformance_peers_t *peers;
@@ -198,7 +198,7 @@ static bool is_same(conformance_peers_t *peers, const conformance_family_t *fami
   return same;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- telling ---- */
 
 /* The last commands about the same keys. */
 static void print_commands(FILE *out, const conformance_sequence_t *sequence, size_t at) {
@@ -243,7 +243,7 @@ static void run_seed(conformance_peers_t *peers, const conformance_family_t *fam
   conformance_free(&sequence);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static void ask_sha1(void *ctx, const char *text, char out[41]) {
   const resp_t *reply = server_ask(ctx, "SCRIPT", "LOAD", text, NULL);

@@ -13,7 +13,7 @@
 #define CONFORMANCE_WORDS 64
 #define CONFORMANCE_KEYS "kLFQ" /* the names of words that are keys */
 
-/* ---- replies (reply.c) ----------------------------------------------------------------------- */
+/* ---- replies (reply.c) ---- */
 
 /* How two replies are compared. Unnamed replies must be equal bytes. */
 typedef enum conformance_like {
@@ -45,7 +45,7 @@ bool conformance_is_like(conformance_like_t like, const conformance_times_t *tim
 /* So that one can read it. */
 void conformance_print(FILE *out, engine_bytes_t bytes);
 
-/* ---- commands (generate.c) ------------------------------------------------------------------- */
+/* ---- commands (generate.c) ---- */
 
 typedef struct conformance_command {
   engine_bytes_t argv[CONFORMANCE_WORDS]; /* each on its own: free() */
@@ -90,7 +90,7 @@ void conformance_free(conformance_sequence_t *sequence);
 /* As one would type it. */
 void conformance_print_command(FILE *out, const conformance_command_t *command);
 
-/* ---- what there is to ask (rows.c, words.c, scripts.c) --------------------------------------- */
+/* ---- what there is to ask (rows.c, words.c, scripts.c) ---- */
 
 #define END                                                                                        \
   { NULL, LIKE_BYTES, 0 }
@@ -127,7 +127,7 @@ const conformance_script_t *conformance_script(const char *name, size_t len);
 /* Computes the SHA1 of each script with the given function. */
 void conformance_scripts_name(void (*sha1)(void *ctx, const char *text, char out[41]), void *ctx);
 
-/* ---- the engine's own account of its strings (shadow.c) -------------------------------------- */
+/* ---- the engine's own account of its strings (shadow.c) ---- */
 
 typedef struct conformance_shadow conformance_shadow_t;
 conformance_shadow_t *conformance_shadow_new(void);

@@ -22,7 +22,7 @@ static bool once_in(generator_t *g, size_t n) {
   return below(g, n) == 0;
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 static engine_bytes_t copy(const char *at, size_t len) {
   char *bytes = malloc(len + 1);
@@ -135,7 +135,7 @@ static void add_script(conformance_command_t *command, const char *word, size_t 
   add_word(command, sha1, 40);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 /* One of the patterns of a row. */
 typedef struct pattern {

@@ -6,7 +6,7 @@
 
 #include "support/base/test.h"
 
-/* ---- the engine's hooks ---------------------------------------------------------------------- */
+/* ---- the engine's hooks ---- */
 
 static void on_push(void *ctx, engine_conn_t *conn, const char *at, size_t len) {
   conformance_peers_t *peers = ctx;
@@ -30,7 +30,7 @@ static void on_changed(void *ctx, engine_bytes_t key, engine_bytes_t was, engine
   conformance_shadow_changed(peers->shadow, key, was, is);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
 static void add_text(engine_buffer_t *buffer, const char *text) {
   engine_buffer_add(buffer, text, strlen(text));
@@ -92,7 +92,7 @@ engine_bytes_t conformance_next_few(conformance_peers_t *peers, unsigned conn, s
   return (engine_bytes_t){received->at, len};
 }
 
-/* ---- beginning and ending -------------------------------------------------------------------- */
+/* ---- beginning and ending ---- */
 
 /* Both sides get the same replies, except about themselves. */
 static void speak_resp3(conformance_peers_t *peers, unsigned conn) {

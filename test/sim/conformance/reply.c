@@ -6,7 +6,7 @@
 
 #define ITEMS_MAX 4096
 
-/* ---- finding the end ------------------------------------------------------------------------- */
+/* ---- finding the end ---- */
 
 static size_t line_length(const char *at, size_t len) {
   const char *end = len > 0 ? memchr(at, '\n', len) : NULL;
@@ -31,7 +31,7 @@ size_t conformance_reply_length(const char *at, size_t len) {
   return n;
 }
 
-/* ---- looking in ------------------------------------------------------------------------------ */
+/* ---- looking in ---- */
 
 static bool equal(engine_bytes_t a, engine_bytes_t b) {
   return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
@@ -82,7 +82,7 @@ static uint64_t distance(int64_t a, int64_t b) {
   return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
-/* ---- what is in any order -------------------------------------------------------------------- */
+/* ---- what is in any order ---- */
 
 static int by_bytes(const void *one, const void *other) {
   const engine_bytes_t *a = one, *b = other;
@@ -116,7 +116,7 @@ static bool are_same_items(engine_bytes_t a, engine_bytes_t b, size_t each) {
   return true;
 }
 
-/* ---- what depends on time -------------------------------------------------------------------- */
+/* ---- what depends on time ---- */
 
 static bool are_near(const conformance_times_t *times, engine_bytes_t a, engine_bytes_t b,
                      uint64_t us_per_unit) {
@@ -184,7 +184,7 @@ static bool are_quarantines(const conformance_times_t *times, engine_bytes_t a, 
   return off <= times->tolerance_us / 1000 + 1 && equal(as[1], bs[1]) && equal(as[2], bs[2]);
 }
 
-/* ---- what a server says of itself ------------------------------------------------------------ */
+/* ---- what a server says of itself ---- */
 
 static bool are_hellos(engine_bytes_t a, engine_bytes_t b) {
   static engine_bytes_t as[ITEMS_MAX], bs[ITEMS_MAX];
@@ -276,7 +276,7 @@ bool conformance_is_like(conformance_like_t like, const conformance_times_t *tim
   return false;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- telling ---- */
 
 void conformance_print(FILE *out, engine_bytes_t bytes) {
   for (size_t i = 0; i < bytes.len && i < 1000; i++) {

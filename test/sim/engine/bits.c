@@ -35,7 +35,7 @@ static bool read_offset(engine_call_t *call, engine_bytes_t word, unsigned width
   return true;
 }
 
-/* ---- single bits ----------------------------------------------------------------------------- */
+/* ---- single bits ---- */
 
 static void getbit(engine_call_t *call) {
   uint64_t offset;
@@ -47,7 +47,7 @@ static void getbit(engine_call_t *call) {
                        object != NULL && bit_at(engine_buffer_bytes(&object->as.string), offset));
 }
 
-/* ---- fields ---------------------------------------------------------------------------------- */
+/* ---- fields ---- */
 
 typedef enum act { GET, SET, INCRBY } act_t;
 

@@ -83,7 +83,7 @@ const engine_command_t *engine_command_find(engine_bytes_t name);
 /* Finds, checks and runs a command of a connection or a script. */
 void engine_run(engine_call_t *call);
 
-/* ---- replies (reply.c) ----------------------------------------------------------------------- */
+/* ---- replies (reply.c) ---- */
 
 void engine_reply_integer(engine_call_t *call, int64_t value);
 void engine_reply_bulk(engine_call_t *call, const char *at, size_t len);
@@ -114,7 +114,7 @@ void engine_reply_wrongtype(engine_call_t *call);
 void engine_reply_wrong_number(engine_call_t *call, const engine_command_t *whole);
 void engine_reply_not_an_integer(engine_call_t *call); /* "… or out of range" */
 
-/* ---- words (word.c) -------------------------------------------------------------------------- */
+/* ---- words (word.c) ---- */
 
 /* In upper or lower case; text is in upper case. */
 bool engine_bytes_is(engine_bytes_t word, const char *text);
@@ -138,14 +138,14 @@ static inline engine_bytes_t engine_buffer_bytes(const engine_buffer_t *buffer) 
   return (engine_bytes_t){buffer->at != NULL ? buffer->at : "", buffer->len};
 }
 
-/* ---- when keys end (expiry.c) ---------------------------------------------------------------- */
+/* ---- when keys end (expiry.c) ---- */
 
 /* Converts a time in milliseconds, from now or from 1970, to that of an engine_object_t. False:
  * it does not fit, and the error is the reply. name: of the command, in lower case. */
 bool engine_to_end(engine_call_t *call, const char *name, int64_t value, bool from_now,
                    int64_t *ends_ms);
 
-/* ---- integers as text (strings.c) ------------------------------------------------------------ */
+/* ---- integers as text (strings.c) ---- */
 
 enum { ENGINE_NUMBER_MAX = 24 };
 
@@ -153,7 +153,7 @@ enum { ENGINE_NUMBER_MAX = 24 };
 bool engine_add(engine_call_t *call, int64_t value, int64_t step, int64_t *sum);
 engine_bytes_t engine_print_integer(char text[ENGINE_NUMBER_MAX], int64_t value);
 
-/* ---- the parts ------------------------------------------------------------------------------- */
+/* ---- the parts ---- */
 
 /* pubsub.c: deletes a connection's subscriptions; and the engine's state. */
 void engine_pubsub_leave(engine_t *engine, engine_conn_t *conn);

@@ -9,7 +9,7 @@ void engine_push_error(lua_State *lua, const char *at, size_t len) {
   lua_setfield(lua, -2, "err");
 }
 
-/* ---- into ------------------------------------------------------------------------------------ */
+/* ---- into ---- */
 
 /* Reads the number of a line, and goes behind the line. */
 static int64_t read_number(const char **at) {
@@ -76,7 +76,7 @@ void engine_to_lua(lua_State *lua, const engine_buffer_t *reply) {
   push_value(lua, &at);
 }
 
-/* ---- out of ---------------------------------------------------------------------------------- */
+/* ---- out of ---- */
 
 static int64_t truncate_number(lua_Number number) {
   if (!(number >= -0x1p63 && number < 0x1p63))

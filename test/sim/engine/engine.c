@@ -16,7 +16,7 @@ static const engine_command_t *const tables[] = {
 static const engine_command_t *slots[SLOTS];
 static bool slots_filled;
 
-/* ---- its making ------------------------------------------------------------------------------ */
+/* ---- its making ---- */
 
 engine_t *engine_new(const engine_options_t *options) {
   engine_t *engine = engine_allocate(sizeof *engine);
@@ -49,7 +49,7 @@ void engine_disconnect(engine_t *engine, engine_conn_t *conn) {
   engine_pubsub_leave(engine, conn);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 static uint64_t hash_of(engine_bytes_t name) {
   return engine_hash(name.at, name.len) % SLOTS;
@@ -222,7 +222,7 @@ void engine_execute(engine_t *engine, engine_conn_t *conn, uint64_t now_us,
   engine_run(&call);
 }
 
-/* ---- from outside ---------------------------------------------------------------------------- */
+/* ---- from outside ---- */
 
 struct engine_image {
   engine_table_t keys;

@@ -116,7 +116,7 @@ uint64_t engine_writes(const engine_t *engine);
 /* The bytes of a string; at NULL if there is none. Valid until the next command. */
 engine_bytes_t engine_peek(const engine_t *engine, uint64_t now_us, engine_bytes_t key);
 
-/* ---- RESP ------------------------------------------------------------------------------------ */
+/* ---- RESP ---- */
 
 #define ENGINE_ARGS_MAX 4096
 

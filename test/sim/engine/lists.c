@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- items ---- */
 
 void engine_list_insert(engine_list_t *list, size_t at, engine_bytes_t word) {
   if (list->count == list->cap) {
@@ -36,7 +36,7 @@ static size_t count_of(const engine_object_t *object) {
   return object == NULL ? 0 : object->as.list.count;
 }
 
-/* ---- lists ----------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 static void rpush(engine_call_t *call) {
   engine_list_t *list = &call->object->as.list;
@@ -81,7 +81,7 @@ static void ltrim(engine_call_t *call) {
   engine_reply_ok(call);
 }
 
-/* ---- sets ------------------------------------------------------------------------------------ */
+/* ---- sets ---- */
 
 static void sadd(engine_call_t *call) {
   engine_table_t *set = &call->object->as.set;

@@ -25,7 +25,7 @@ struct topic {
   size_t count;
 };
 
-/* ---- subscriptions --------------------------------------------------------------------------- */
+/* ---- subscriptions ---- */
 
 static topic_t *find_topic(const engine_t *engine, engine_bytes_t name) {
   return (topic_t *)engine_table_find(&engine->topics, name);
@@ -82,7 +82,7 @@ void engine_pubsub_free(engine_t *engine) {
   engine_table_clear(&engine->topics);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 static void tell(engine_call_t *call, const char *what, engine_bytes_t name) {
   engine_reply_push(call, 3);

@@ -34,7 +34,7 @@ static void tell_time(engine_call_t *call) {
   reply_text_integer(call, call->now_us % 1000000);
 }
 
-/* ---- names, HELLO ---------------------------------------------------------------------------- */
+/* ---- names, HELLO ---- */
 
 /* A name is a word without blanks; complains if it is none. */
 static bool take_name(engine_call_t *call, engine_bytes_t name) {
@@ -106,7 +106,7 @@ static void hello(engine_call_t *call) {
   engine_reply_array(call, 0);
 }
 
-/* ---- CLIENT ---------------------------------------------------------------------------------- */
+/* ---- CLIENT ---- */
 
 static void set_name(engine_call_t *call) {
   if (take_name(call, call->argv[2]))
@@ -132,7 +132,7 @@ static const engine_command_t client_parts[] = {
     {NULL, NULL, 0, 0, NULL},
 };
 
-/* ---- COMMAND --------------------------------------------------------------------------------- */
+/* ---- COMMAND ---- */
 
 /* Its name, and its arity; all else that a server tells of a command is left empty. */
 static void describe(engine_call_t *call, const engine_command_t *command) {
@@ -169,7 +169,7 @@ static const engine_command_t command_parts[] = {
     {NULL, NULL, 0, 0, NULL},
 };
 
-/* ---- INFO ------------------------------------------------------------------------------------ */
+/* ---- INFO ---- */
 
 enum { SERVER = 1, REPLICATION = 2, INFO_MAX = 1024 };
 

@@ -11,7 +11,7 @@ enum { HEADER = 16, LENGTH = HEADER + REGISTERS * REGISTER_BITS / 8 };
 
 static const char magic[4] = "HYLL";
 
-/* ---- registers ------------------------------------------------------------------------------- */
+/* ---- registers ---- */
 
 static uint64_t read_word(const unsigned char *at) {
   uint64_t word = 0;
@@ -69,7 +69,7 @@ static bool add(char *registers, engine_bytes_t item) {
   return raise_to(registers, index, 1 + (unsigned)__builtin_ctzll(rest));
 }
 
-/* ---- the estimate ---------------------------------------------------------------------------- */
+/* ---- the estimate ---- */
 
 static double sigma(double x) {
   double y = 1, z = x, before;
@@ -110,7 +110,7 @@ static int64_t estimate(const char *registers) {
   return llroundl(0.721347520444481703680 * m * m / z);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 /* False: the key is no HyperLogLog, and the error is the reply. */
 static bool find(engine_call_t *call, engine_bytes_t key, const engine_object_t **found) {

@@ -20,7 +20,7 @@ static void tell(engine_t *engine, engine_bytes_t key, engine_bytes_t was, engin
     hooks->changed(hooks->ctx, key, was, is, cause);
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static void clear_hash(engine_table_t *hash) {
   for (engine_entry_t *entry = hash->first; entry != NULL; entry = entry->after)
@@ -102,7 +102,7 @@ void engine_keys_copy(engine_table_t *to, const engine_table_t *from) {
   }
 }
 
-/* ---- keys ------------------------------------------------------------------------------------ */
+/* ---- keys ---- */
 
 static void remove_object(engine_t *engine, engine_object_t *object, engine_cause_t cause) {
   engine_table_remove(&engine->keys, &object->entry);
@@ -183,7 +183,7 @@ void engine_flush(engine_call_t *call) {
   engine_table_clear(keys);
 }
 
-/* ---- strings --------------------------------------------------------------------------------- */
+/* ---- strings ---- */
 
 /* The string at a key; an empty one if there was none, without bytes if it had another type. */
 static engine_object_t *make_string(engine_call_t *call, engine_bytes_t key) {

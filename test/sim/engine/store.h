@@ -15,7 +15,7 @@
 
 typedef struct engine_call engine_call_t; /* command.h */
 
-/* ---- memory (buffer.c) ----------------------------------------------------------------------- */
+/* ---- memory (buffer.c) ---- */
 
 /* They abort if there is no memory. free() releases it. */
 void *engine_allocate(size_t size); /* zeros */
@@ -27,7 +27,7 @@ char *engine_buffer_room(engine_buffer_t *buffer, size_t more);
 /* Replaces the bytes. */
 void engine_buffer_set(engine_buffer_t *buffer, const char *at, size_t len);
 
-/* ---- tables (table.c) ------------------------------------------------------------------------ */
+/* ---- tables (table.c) ---- */
 
 /* The first member of table entries. The key's bytes follow the struct in the same memory. */
 typedef struct engine_entry {
@@ -103,7 +103,7 @@ void engine_list_insert(engine_list_t *list, size_t at, engine_bytes_t word);
 void engine_list_remove(engine_list_t *list, size_t at, size_t count);
 void engine_list_clear(engine_list_t *list);
 
-/* ---- the keyspace (store.c) ------------------------------------------------------------------ */
+/* ---- the keyspace (store.c) ---- */
 
 typedef enum engine_type {
   ENGINE_STRING,

@@ -104,7 +104,7 @@ static void incrby(engine_call_t *call) {
   engine_reply_integer(call, value);
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- pieces ---- */
 
 static bool is_too_long(engine_call_t *call, int64_t len) {
   if (len > STRING_MAX)

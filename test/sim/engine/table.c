@@ -114,7 +114,7 @@ void engine_table_clear(engine_table_t *table) {
   *table = (engine_table_t){0};
 }
 
-/* ---- sorted sets ----------------------------------------------------------------------------- */
+/* ---- sorted sets ---- */
 
 static int compare(double score, engine_bytes_t member, const engine_score_t *other) {
   if (score != other->score)

@@ -19,7 +19,7 @@ static bool find(engine_call_t *call, engine_object_t **object) {
   return engine_find(call, call->argv[1], ENGINE_ZSET, object);
 }
 
-/* ---- adding ---------------------------------------------------------------------------------- */
+/* ---- adding ---- */
 
 typedef struct adding {
   bool nx, xx, incr;
@@ -104,7 +104,7 @@ static void zadd(engine_call_t *call) {
     engine_reply_nil(call);
 }
 
-/* ---- one member ------------------------------------------------------------------------------ */
+/* ---- one member ---- */
 
 static void zrem(engine_call_t *call) {
   engine_object_t *object = call->object;
@@ -144,7 +144,7 @@ static void zrank(engine_call_t *call) {
   engine_reply_integer(call, (int64_t)(reverse ? count_of(call->object) - 1 - rank : rank));
 }
 
-/* ---- ranges ---------------------------------------------------------------------------------- */
+/* ---- ranges ---- */
 
 typedef struct bound {
   double score;
@@ -300,7 +300,7 @@ static void zcount(engine_call_t *call) {
     engine_reply_integer(call, (int64_t)length(by_score(object, bounds)));
 }
 
-/* ---- removing ranges ------------------------------------------------------------------------- */
+/* ---- removing ranges ---- */
 
 static void remove_span(engine_call_t *call, engine_object_t *object, span_t span) {
   for (size_t i = span.end; i > span.first; i--)

@@ -10,7 +10,7 @@
 #define AT_ONCE (500 * SIM_US)     /* more than a segment travels, less than any timer waits */
 #define RECONNECTED (300 * SIM_MS) /* within this a connection that was lost is another one */
 
-/* ---- the world's time ------------------------------------------------------------------------ */
+/* ---- the world's time ---- */
 
 void sim_orders_settle(sim_world_t *world) {
   while (!world->failed && sim_world_turn(world, world->now + AT_ONCE)) {
@@ -34,7 +34,7 @@ void sim_orders_hold(sim_world_t *world, bool on) {
   sim_orders_settle(world);
 }
 
-/* ---- what can come next ---------------------------------------------------------------------- */
+/* ---- what can come next ---- */
 
 static bool is_live(const sim_conn_t *conn) {
   return conn->process != NULL || conn->accepted;
@@ -104,7 +104,7 @@ static void perform(sim_subject_t *subject, sim_act_t act) {
   sim_orders_settle(world);
 }
 
-/* ---- the search ------------------------------------------------------------------------------ */
+/* ---- the search ---- */
 
 static bool is_same(sim_act_t a, sim_act_t b) {
   return a.kind == b.kind && a.process == b.process && a.conn == b.conn;

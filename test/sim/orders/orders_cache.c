@@ -39,7 +39,7 @@ static void violate(orders_t *self, const char *checker, const char *what, unsig
                 self->steps[1], acts);
 }
 
-/* ---- what a get may be served ---------------------------------------------------------------- */
+/* ---- what a get may be served ---- */
 
 /* True if a message to that process is in flight, or the process is not subscribed. */
 static bool is_deaf(const orders_t *self, unsigned process) {
@@ -118,7 +118,7 @@ static void on_got(belay_request_t *request, int status, const belay_cache_resul
     violate(self, "callbacks", belay_err_name(status), get->process, 0);
 }
 
-/* ---- the steps ------------------------------------------------------------------------------- */
+/* ---- the steps ---- */
 
 static void expect_0(orders_t *self, unsigned process, int error) {
   if (error != 0)
@@ -253,7 +253,7 @@ static void take_step(sim_subject_t *subject, unsigned process) {
     evict(self, step);
 }
 
-/* ---- worlds ---------------------------------------------------------------------------------- */
+/* ---- worlds ---- */
 
 static void begin_key(orders_t *self) {
   snprintf(self->key, sizeof self->key, "k%u;", self->keys++);
@@ -371,7 +371,7 @@ static void close_world(orders_t *self, bool gracefully, sim_figures_t *figures)
   memcpy(world->verdict, verdict, sizeof verdict);
 }
 
-/* ---- a part ---------------------------------------------------------------------------------- */
+/* ---- a part ---- */
 
 /* Everything is over before the next step: the world lasts. */
 static void run_steps(orders_t *self) {

@@ -64,7 +64,7 @@ static const struct {
     {LISTENING, false, {"GE", "IG"}}, {LISTENING, false, {"GEG", "T"}},
 };
 
-/* ---- three letters --------------------------------------------------------------------------- */
+/* ---- three letters ---- */
 
 static unsigned scripts(const char *letters) {
   unsigned n = 1;
@@ -101,7 +101,7 @@ bool sim_part_next(sim_part_t *part) {
   return false;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------- */
+/* ---- parts ---- */
 
 /* The first scripts that have a part. */
 static unsigned firsts(const char *letters) {

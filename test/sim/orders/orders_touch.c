@@ -6,7 +6,7 @@
 #include "sim/orders/orders_cache.h"
 #include "sim/world/server.h"
 
-/* ---- what acts touch ------------------------------------------------------------------------- */
+/* ---- what acts touch ---- */
 
 enum { RECORD = 1, TAG = 2, LEASE = 4, CHANNEL = 8, SOURCE = 16, TOLD = 32 };
 
@@ -60,7 +60,7 @@ void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_bytes_
   act->touches |= act->changes;
 }
 
-/* ---- what servers execute -------------------------------------------------------------------- */
+/* ---- what servers execute ---- */
 
 static bool is_about(const orders_t *self, const engine_bytes_t *argv, size_t argc) {
   size_t len = strlen(self->key);

@@ -136,7 +136,7 @@ static const sim_scenario_t of_locks[] = {
 };
 // clang-format on
 
-/* ---- all scenarios --------------------------------------------------------------------------- */
+/* ---- all scenarios ---- */
 
 #define OF_LOCKS (sizeof of_locks / sizeof *of_locks)
 

@@ -28,7 +28,7 @@
 /* About half of all grants happen in each phase. */
 #define BOTH_PHASES .calm_ms = 3000, .storm_ms = 12000
 
-/* ---- bases ----------------------------------------------------------------------------------- */
+/* ---- bases ---- */
 
 #define ALL_FAULTS NETWORK_FAULTS, PROCESS_FAULTS, SERVER_FAULTS
 

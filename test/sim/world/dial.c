@@ -42,7 +42,7 @@ void sim_dials_drop(sim_process_t *process) {
   }
 }
 
-/* ---- handles --------------------------------------------------------------------------------- */
+/* ---- handles ---- */
 
 void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle) {
   sim_process_t *process = sim_process_of(&dial->host->base);
@@ -78,7 +78,7 @@ static belay__uv_handle_t *new_handle(belay__dial_t *dial, sim_conn_t *conn) {
   return &own->base;
 }
 
-/* ---- an attempt ------------------------------------------------------------------------------ */
+/* ---- an attempt ---- */
 
 /* The loop sees what has become of it. */
 static void tell(sim_ready_t *ready) {

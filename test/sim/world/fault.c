@@ -26,7 +26,7 @@ struct sim_strikes {
   sim_process_t *starved;
 };
 
-/* ---- whom it strikes ------------------------------------------------------------------------- */
+/* ---- whom it strikes ---- */
 
 static sim_process_t *any_process(sim_world_t *world) {
   return &world->process[sim_below(&world->random, world->scenario->processes)];
@@ -54,7 +54,7 @@ static uint64_t a_while(sim_world_t *world, uint64_t ms) {
   return ns < most ? ns + 1 : most;
 }
 
-/* ---- strikes --------------------------------------------------------------------------------- */
+/* ---- strikes ---- */
 
 static bool strike_conn(sim_world_t *world, sim_fault_t fault) {
   sim_conn_t *conn = any_conn(world);
@@ -280,7 +280,7 @@ static void on_strike(sim_event_t *event) {
   set_next(self);
 }
 
-/* ---- the storm ------------------------------------------------------------------------------- */
+/* ---- the storm ---- */
 
 void sim_faults_start(sim_world_t *world) {
   world->strikes = sim_alloc(sizeof *world->strikes);

@@ -19,7 +19,7 @@ sim_process_t *sim_process_of(const belay_t *belay) {
   return ((const sim_host_t *)belay)->process;
 }
 
-/* ---- the port -------------------------------------------------------------------------------- */
+/* ---- the port ---- */
 
 /* The system may stop a process anywhere. Actors stall inside callbacks; this stalls where the
  * library reads its clock, while it processes input. */
@@ -104,7 +104,7 @@ static const belay__host_ops_t host_ops = {
     .close = host_close,
 };
 
-/* ---- opening, turning, closing --------------------------------------------------------------- */
+/* ---- opening, turning, closing ---- */
 
 int sim_host_open(sim_process_t *process, const belay_options_t *options) {
   sim_host_t *host = options->allocator.alloc(options->allocator.ctx, sizeof *host);

@@ -17,7 +17,7 @@ void sim_net_init(sim_net_t *net, sim_world_t *world) {
   belay__list_init(&net->conns);
 }
 
-/* ---- ways ------------------------------------------------------------------------------------ */
+/* ---- ways ---- */
 
 uint64_t sim_net_delay(sim_world_t *world) {
   const sim_scenario_t *scenario = world->scenario;
@@ -50,7 +50,7 @@ void sim_net_partition(sim_net_t *net, unsigned process, unsigned server, sim_wa
            (double)ns / 1e6);
 }
 
-/* ---- connections ----------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 sim_conn_t *sim_net_connect(sim_net_t *net, sim_process_t *process, sim_server_t *server) {
   sim_conn_t *conn = sim_alloc(sizeof *conn);
@@ -87,7 +87,7 @@ sim_conn_t *sim_net_conn(sim_net_t *net, int fd) {
   return net->by_fd[number];
 }
 
-/* ---- bytes on their way ---------------------------------------------------------------------- */
+/* ---- bytes on their way ---- */
 
 static void drop_segments(sim_pipe_t *pipe) {
   sim_world_t *world = pipe->conn->world;
@@ -192,7 +192,7 @@ static void on_arrival(sim_event_t *event) {
   free(segment);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------ */
+/* ---- ends ---- */
 
 void sim_conn_close_process(sim_conn_t *conn, bool linger) {
   sim_world_t *world = conn->world;

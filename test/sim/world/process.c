@@ -13,7 +13,7 @@
 
 sim_process_t *sim_current;
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 typedef union block {
   struct {
@@ -101,7 +101,7 @@ static void drop_memory(sim_process_t *process) {
   process->blocks_len = 0;
 }
 
-/* ---- a turn of the loop ---------------------------------------------------------------------- */
+/* ---- a turn of the loop ---- */
 
 uint64_t sim_process_now(const sim_process_t *process) {
   return sim_clock_at(&process->clock, process->world->now + process->ahead);
@@ -224,7 +224,7 @@ static void on_alarm(sim_event_t *event) {
   sim_process_wake(process);
 }
 
-/* ---- the program's own timers ---------------------------------------------------------------- */
+/* ---- the program's own timers ---- */
 
 static void on_own_alarm(sim_event_t *event) {
   sim_alarm_t *alarm = SIM_CONTAINER(event, sim_alarm_t, event);
@@ -247,7 +247,7 @@ void sim_alarm_stop(sim_alarm_t *alarm) {
   belay__list_init(&alarm->node);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- beginning and end ---- */
 
 static void on_birth(sim_event_t *event) {
   sim_process_t *process = SIM_CONTAINER(event, sim_process_t, birth);

@@ -94,7 +94,7 @@ void sim_alarm_stop(sim_alarm_t *alarm);
 void *sim_process_alloc(sim_process_t *process, size_t size);
 void sim_process_free(sim_process_t *process, void *ptr);
 
-/* ---- for host.c, dial.c and socket.c --------------------------------------------------------- */
+/* ---- for host.c, dial.c and socket.c ---- */
 
 /* The present process, whose memory hiredis uses. */
 extern sim_process_t *sim_current;

@@ -15,7 +15,7 @@
 
 static void on_work(sim_event_t *event);
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---- */
 
 uint64_t sim_server_clock(const sim_server_t *server) {
   return (sim_clock_at(&server->clock, server->world->now) + (uint64_t)server->step) / 1000;
@@ -26,7 +26,7 @@ void sim_server_step_clock(sim_server_t *server, int64_t ns) {
   server->step += ns;
 }
 
-/* ---- the engine and its life ----------------------------------------------------------------- */
+/* ---- the engine and its life ---- */
 
 static void on_changed(void *ctx, engine_bytes_t key, engine_bytes_t was, engine_bytes_t is,
                        engine_cause_t cause) {
@@ -125,7 +125,7 @@ void sim_server_fini(sim_server_t *server) {
   engine_image_free(server->replica);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 /* Commands about the server itself: it executes them although it is out of memory, loading, or
  * a replica. */
@@ -259,7 +259,7 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_bytes_t
     note_command(conn, argv, argc, out, at);
 }
 
-/* ---- a world that is held -------------------------------------------------------------------- */
+/* ---- a world that is held ---- */
 
 /* True for commands that wait for replicas; commands about the connection or the server do not. */
 static bool waits(const engine_bytes_t *argv) {
@@ -407,7 +407,7 @@ void sim_server_command(sim_server_t *server, const char *const *words, size_t n
   engine_buffer_free(&out);
 }
 
-/* ---- faults ---------------------------------------------------------------------------------- */
+/* ---- faults ---- */
 
 void sim_server_pause(sim_server_t *server, uint64_t ns) {
   sim_note(server->world, server->name, "stands still for %.3f ms", (double)ns / 1e6);

@@ -65,7 +65,7 @@ void belay__socket_reset(int fd) {
   sim_conn_close_process(conn, sim_chance(&conn->world->random, conn->world->scenario->ghosts));
 }
 
-/* ---- polling --------------------------------------------------------------------------------- */
+/* ---- polling ---- */
 
 static int events_of(const sim_conn_t *conn) {
   int events = 0;

@@ -25,7 +25,7 @@ void *sim_alloc(size_t size) {
   return ptr;
 }
 
-/* ---- what is to happen ----------------------------------------------------------------------- */
+/* ---- what is to happen ---- */
 
 static bool before(const sim_event_t *a, const sim_event_t *b) {
   return a->at < b->at || (a->at == b->at && a->order < b->order);
@@ -88,7 +88,7 @@ static sim_event_t *next_event(sim_world_t *world) {
   return event;
 }
 
-/* ---- what is said about it ------------------------------------------------------------------- */
+/* ---- what is said about it ---- */
 
 void sim_write(sim_world_t *world, const char *who, const char *format, ...) {
   va_list args;
@@ -112,7 +112,7 @@ void sim_violation(sim_world_t *world, const char *format, ...) {
   sim_note(world, "VIOLATION", "%s", world->verdict);
 }
 
-/* ---- phases ---------------------------------------------------------------------------------- */
+/* ---- phases ---- */
 
 typedef struct stage {
   sim_world_t world; /* first */
@@ -183,7 +183,7 @@ static void now_and_then(sim_event_t *event) {
   sim_event_set(world, event, world->now + (world->phase < SIM_HEALED ? REGULARLY : 5 * SIM_MS));
 }
 
-/* ---- a run ----------------------------------------------------------------------------------- */
+/* ---- a run ---- */
 
 static uint64_t mix(const char *name, uint64_t seed) {
   uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */

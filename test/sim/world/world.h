@@ -37,7 +37,7 @@ typedef struct sim_process sim_process_t;   /* process.h */
 typedef struct sim_net sim_net_t;           /* net.h */
 typedef struct sim_check sim_check_t;       /* check.h */
 
-/* ---- what is to happen ----------------------------------------------------------------------- */
+/* ---- what is to happen ---- */
 
 /* Zeros, and `run`, before it is first set; embedded in what it concerns. */
 struct sim_event {
@@ -57,7 +57,7 @@ static inline bool sim_event_is_set(const sim_event_t *event) {
 #define SIM_CONTAINER(member_ptr, type, member)                                                    \
   ((type *)(void *)((char *)(member_ptr)-offsetof(type, member)))
 
-/* ---- figures of a run, and of many ----------------------------------------------------------- */
+/* ---- figures of a run, and of many ---- */
 
 #define SIM_STATES 12 /* belay__lease_state_t */
 #define SIM_EVENTS 13 /* belay__lease_event_t */
@@ -77,7 +77,7 @@ typedef struct sim_figures {
   uint64_t steps[SIM_STATES][SIM_EVENTS]; /* of the lease machine: state before x event */
 } sim_figures_t;
 
-/* ---- the world ------------------------------------------------------------------------------- */
+/* ---- the world ---- */
 
 typedef enum sim_phase {
   SIM_CALM,   /* no faults */

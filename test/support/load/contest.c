@@ -15,7 +15,7 @@ static void come(player_t *p) {
   player_come(p);
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- turns ---- */
 
 static bool anybody_has(const contest_t *contest, kind_id_t kind) {
   for (int i = 0; i < CONTEST_EACH; i++)
@@ -92,7 +92,7 @@ static void on_event(player_t *p, happening_t what) {
     uv_timer_start(&self->timer, on_timer, (uint64_t)next, 0);
 }
 
-/* ---- for the test ---------------------------------------------------------------------------- */
+/* ---- for the test ---- */
 
 #define FOR_ALL(kind, i)                                                                           \
   for (kind_id_t kind = (kind_id_t)0; kind < HELD_KINDS; kind++)                                   \

@@ -32,7 +32,7 @@ void grants_await_subscriber(bed_t *bed, const char *key) {
     bed_until(bed, server_listeners(bed->server, channel) > 0);
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 typedef struct words {
   char text[RULES_MAX];
@@ -72,7 +72,7 @@ static void rules_for(const char *names, char *out) {
   assert_int_equal(belay_acl_rules(&options, out, RULES_MAX, &len), 0);
 }
 
-/* ---- the user -------------------------------------------------------------------------------- */
+/* ---- the user ---- */
 
 static void add(resp_words_t *words, const char *word) {
   assert_true(words->count < RESP_WORDS);
@@ -110,7 +110,7 @@ const char *grants_url(const server_t *server) {
   return url;
 }
 
-/* ---- one chore ------------------------------------------------------------------------------- */
+/* ---- one chore ---- */
 
 typedef struct outcome {
   int status;

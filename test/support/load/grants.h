@@ -41,7 +41,7 @@ belay_client_t *grants_node(bed_t *bed, unsigned i);
 /* Waits for a subscriber of "KEY::wake"; returns at once if a right is missing. */
 void grants_await_subscriber(bed_t *bed, const char *key);
 
-/* ---- by hand --------------------------------------------------------------------------------- */
+/* ---- by hand ---- */
 
 /* Creates the user "worker" with the rules, or with those of these names, less one word (NULL:
  * none). */

@@ -5,7 +5,7 @@
 #define TRIES 5
 #define TTL_MS (16000 * slow())
 
-/* ---- the detail of what is told -------------------------------------------------------------- */
+/* ---- the detail of what is told ---- */
 
 static void keep(house_t *house) {
   snprintf(house->detail, sizeof house->detail, "%s", belay_detail(house->bed->belay));
@@ -24,7 +24,7 @@ static void keep_of_till(till_t *till) {
   keep((house_t *)((char *)till - offsetof(house_t, till)));
 }
 
-/* ---- the house ------------------------------------------------------------------------------- */
+/* ---- the house ---- */
 
 static contender_t *contender_in(house_t *house, const char *name) {
   belay_lock_options_t options = lock_options();
@@ -60,7 +60,7 @@ void house_close(house_t *house) {
   free(house);
 }
 
-/* ---- one by one ------------------------------------------------------------------------------ */
+/* ---- one by one ---- */
 
 int house_acquire(house_t *house) {
   int status = BELAY_EUNKNOWN;
@@ -103,7 +103,7 @@ static int do_release(house_t *house) {
   return release(house->leaves);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 void house_move_in(house_t *house) {
   assert_error(try_lock(house->held), 0);

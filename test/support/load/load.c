@@ -71,7 +71,7 @@ static struct {
   pulse_control_t control;
 } my;
 
-/* ---- the lock -------------------------------------------------------------------------------- */
+/* ---- the lock ---- */
 
 /* The resource refuses the write if a later holder has written. */
 static void write_guarded(const locker_t *locker) {
@@ -122,7 +122,7 @@ static void step_locker(locker_t *locker) {
   }
 }
 
-/* ---- who answers ----------------------------------------------------------------------------- */
+/* ---- who answers ---- */
 
 /* Told: the first answer on a connection to another server. */
 static void note_server(belay__conn_class_t conn_class, uint32_t route) {
@@ -141,7 +141,7 @@ static bool is_cluster(void) {
   return my.bed->client->node_ops->by_slots;
 }
 
-/* ---- the counter ----------------------------------------------------------------------------- */
+/* ---- the counter ---- */
 
 static void on_added(belay_request_t *request, int status, const belay_counter_result_t *result) {
   adder_t *adder = request->data;
@@ -172,7 +172,7 @@ static bool is_confirmed(void) {
   return true;
 }
 
-/* ---- limiter, ids, pings --------------------------------------------------------------------- */
+/* ---- limiter, ids, pings ---- */
 
 static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   (void)request;
@@ -214,7 +214,7 @@ static void on_pinged(bed_t *bed) {
     note_server(BELAY__CLASS_LEASE, 0);
 }
 
-/* ---- what is told and heard ------------------------------------------------------------------ */
+/* ---- what is told and heard ---- */
 
 static int compare(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -301,7 +301,7 @@ static void on_tick(uv_timer_t *timer) {
     tell_rest();
 }
 
-/* ---- the process ----------------------------------------------------------------------------- */
+/* ---- the process ---- */
 
 static void make_lockers(void) {
   belay_lock_options_t o = watched(3000);

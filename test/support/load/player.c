@@ -38,7 +38,7 @@ const kind_t kinds[KINDS] = {
 };
 // clang-format on
 
-/* ---- callbacks --------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 static void notify(player_t *p, happening_t what) {
   bed_t *bed = p->bed;
@@ -143,7 +143,7 @@ static void barrier_opened(belay_barrier_t *barrier, int status, uint64_t genera
   came(belay_barrier_data(barrier), status, generation);
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static int make_lock(player_t *p, belay_lock_options_t *o, const char *name) {
   size_t len = strlen(name);
@@ -235,7 +235,7 @@ void player_init(player_t *p, bed_t *bed, belay_client_t *client, kind_id_t kind
     fail_msg("%s: %s: %s", name, belay_strerror(error), belay_detail(bed->belay));
 }
 
-/* ---- doing ----------------------------------------------------------------------------------- */
+/* ---- doing ---- */
 
 static void must(const player_t *p, const char *what, int error) {
   if (error != 0)
@@ -313,7 +313,7 @@ unsigned player_count(player_t *p, const char *operation) {
   return p->to_count;
 }
 
-/* ---- waiting --------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 void player_wait_begin(const player_t *p, const char *awaited) {
   static char text[256];
@@ -331,7 +331,7 @@ void player_await_left(player_t *p) {
   must(p, "left", p->left_status);
 }
 
-/* ---- overlapping holds ------------------------------------------------------------- */
+/* ---- overlapping holds ---- */
 
 bool player_has(const player_t *p) {
   if (!p->has)
@@ -366,7 +366,7 @@ unsigned players_clash(const player_t *players, unsigned n) {
   return clashes + (limited && permits > SEMAPHORE_LIMIT);
 }
 
-/* ---- keys of the server -------------------------------------------------------------------- */
+/* ---- keys of the server ---- */
 
 static int64_t now_of(server_t *server) {
   const resp_t *time = server_ask(server, "TIME", NULL);

@@ -112,7 +112,7 @@ unsigned players_clash(const player_t *players, unsigned n);
 void player_begin_count(player_t *player, const char *operation);
 unsigned player_count(player_t *player, const char *operation);
 
-/* ---- keys of the server -------------------------------------------------------------------- */
+/* ---- keys of the server ---- */
 
 /* Milliseconds for which it is held; 0: free. */
 int64_t kind_lease_left(server_t *server, kind_id_t kind);

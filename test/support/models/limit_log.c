@@ -61,7 +61,7 @@ static const char script_tail[] =
     "end\n"
     "return out\n";
 
-/* ---- the model ------------------------------------------------------------------------------- */
+/* ---- the model ---- */
 
 typedef struct entry {
   int64_t at;
@@ -223,7 +223,7 @@ static outcome_t model(limit_key_t *key, const request_t *request) {
   return outcome;
 }
 
-/* ---- by chance ------------------------------------------------------------------------------- */
+/* ---- by chance ---- */
 
 typedef struct log_case {
   size_t key;
@@ -360,7 +360,7 @@ static void draw_case(log_case_t *one) {
       (receipt_t){request.id, request.op == SLICE ? one->outcome.reply[0] : request.cost};
 }
 
-/* ---- as a suite ------------------------------------------------------------------------------ */
+/* ---- as a suite ---- */
 
 static void begin(uint64_t seed) {
   chance = (limit_chance_t){seed};

@@ -48,7 +48,7 @@ static bool is_counted(limit_kind_t kind) {
   return kind == LIMIT_FIXED || kind == LIMIT_ALIGNED || kind == LIMIT_ALLOTMENT;
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---- */
 
 /* Advances to the present window. Returns true if receipts of the former one became void without
  * other signs. */
@@ -87,7 +87,7 @@ static wide_t weight(const limit_owed_t *owed, int64_t now) {
   return owed->c == 0 ? 0 : times(owed->c, owed->rule.p - (now - owed->a));
 }
 
-/* ---- another policy -------------------------------------------------------------------------- */
+/* ---- another policy ---- */
 
 /* Tokens of a debt, in units of the new rule. */
 static int64_t in_units(int64_t debt, const limit_rule_t *from, const limit_rule_t *to) {
@@ -149,7 +149,7 @@ static bool is_same(const limit_rule_t *a, const limit_rule_t *b) {
   return a->kind == b->kind && a->p == b->p && a->r == b->r && a->b == b->b;
 }
 
-/* ---- how it stands --------------------------------------------------------------------------- */
+/* ---- how it stands ---- */
 
 typedef struct view {
   limit_state_t now;
@@ -217,7 +217,7 @@ static view_t look(const limit_state_t *state, const limit_request_t *request) {
   return view;
 }
 
-/* ---- taking and giving back ------------------------------------------------------------------ */
+/* ---- taking and giving back ---- */
 
 /* The part of the possible leak in this time that has no debt to leak. */
 static wide_t idle(const limit_owed_t *owed, int64_t wait) {
@@ -292,7 +292,7 @@ static double give_back(limit_state_t *is, const receipt_t *receipt) {
   return least_given;
 }
 
-/* ---- reservations ---------------------------------------------------------------------------- */
+/* ---- reservations ---- */
 
 /* The time at which the cost would be admitted without other requests; -1: never, or too large. */
 static int64_t turn_of(const limit_state_t *is, int64_t cost) {
@@ -325,7 +325,7 @@ static void remember(limit_record_t *record, const limit_state_t *is, int64_t ac
     record->thirds[i] = is->owed[i].b;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 /* How long something is owed, or banned, from now on. */
 static int64_t lasts(const limit_state_t *is) {
@@ -459,7 +459,7 @@ limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
   return outcome;
 }
 
-/* ---- when ------------------------------------------------------------------------------------ */
+/* ---- when ---- */
 
 /* Of one window, by its own; -1: never. */
 static int64_t window_turn(const limit_owed_t *owed, int64_t cost, int64_t now) {

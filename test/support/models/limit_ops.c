@@ -6,7 +6,7 @@
 #define DAY_US INT64_C(86400000000)
 #define YEAR_US (365 * DAY_US)
 
-/* ---- policies -------------------------------------------------------------------------------- */
+/* ---- policies ---- */
 
 static int64_t divisor(int64_t a, int64_t b) {
   while (b != 0) {
@@ -103,7 +103,7 @@ static void change_policy(limit_world_t *world, limit_policy_t *policy) {
   }
 }
 
-/* ---- times ----------------------------------------------------------------------------------- */
+/* ---- times ---- */
 
 /* A moment at, or near, a change of the debt. */
 static int64_t turning_point(limit_world_t *world, const limit_key_t *key) {
@@ -185,7 +185,7 @@ static void move_clock(limit_world_t *world, limit_key_t *key) {
   key->now = limit_clamped(now, 0, TIME_MOST);
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- what is asked ---- */
 
 static int64_t cost_most(const limit_policy_t *policy, bool within) {
   int64_t most = LIMIT_UNITS_MOST;
@@ -324,7 +324,7 @@ static void draw_request(limit_world_t *world, limit_key_t *key, limit_case_t *o
   }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static void keep_receipt(limit_key_t *key, const limit_case_t *done) {
   const limit_state_t *reply = &done->outcome.reply;

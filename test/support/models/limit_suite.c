@@ -30,7 +30,7 @@ uint64_t limit_suite_seed(void) {
   return from_environment("BELAY_LIMIT_SEED", 1);
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 static char *room(limit_words_t *words, size_t size) {
   char *at = words->bytes + words->used;
@@ -86,7 +86,7 @@ void limit_words_begin(limit_words_t *words, size_t keys) {
   }
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 static bool read_number(const char *at, double *number, int64_t *value) {
   uint64_t bits = 0;
@@ -115,7 +115,7 @@ bool limit_numbers_read(const char *at, size_t len, limit_numbers_t *out) {
   return true;
 }
 
-/* ---- chance ---------------------------------------------------------------------------------- */
+/* ---- chance ---- */
 
 int64_t limit_below(limit_chance_t *chance, int64_t n) {
   return (int64_t)(next_random(&chance->state) % (uint64_t)n);

@@ -47,7 +47,7 @@ char *limit_suite_script(const limit_suite_t *suite);
 uint64_t limit_suite_ops(uint64_t otherwise);
 uint64_t limit_suite_seed(void);
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 /* Begins a command: EVALSHA, room for the sha1, and `keys` keys with numbers as names. */
 void limit_words_begin(limit_words_t *words, size_t keys);
@@ -57,7 +57,7 @@ void limit_words_doubles(limit_words_t *words, const int64_t *values, size_t cou
 /* In one: a double, and an integer as text. */
 void limit_words_both(limit_words_t *words, int64_t value, int64_t integer);
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 #define LIMIT_NUMBERS 40
 
@@ -70,7 +70,7 @@ typedef struct limit_numbers {
 /* Reads a string of doubles. False: it is none, or they are not whole. */
 bool limit_numbers_read(const char *at, size_t len, limit_numbers_t *out);
 
-/* ---- chance ---------------------------------------------------------------------------------- */
+/* ---- chance ---- */
 
 typedef struct limit_chance {
   uint64_t state;

@@ -117,7 +117,7 @@ static void add_case(limit_words_t *words, const limit_case_t *one) {
   limit_words_integer(words, one->request.now);
 }
 
-/* ---- batches --------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 enum { ITEMS = 5 }; /* of the reply to each case */
 
@@ -136,7 +136,7 @@ static void next(size_t slot, limit_words_t *words) {
   }
 }
 
-/* ---- replies --------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 /* One item of the reply. */
 typedef struct item {
@@ -256,7 +256,7 @@ static const char *check_case(const limit_case_t *one, const item_t items[ITEMS]
   return wrong;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- telling ---- */
 
 static void print_state(const char *name, const limit_state_t *state) {
   fprintf(stderr, "  %s at %" PRId64 " since %" PRId64 " ban %" PRId64 "\n", name, state->at,

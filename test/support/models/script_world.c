@@ -11,7 +11,7 @@
 #define ROWS script_rows_len
 #define TTL_MS 60000
 
-/* ---- Lua on the server ----------------------------------------------------------------------- */
+/* ---- Lua on the server ---- */
 
 /* All keys: for each its name, type, whether it has a ttl, and a sum of its value. */
 static const char snapshot_text[] =
@@ -122,7 +122,7 @@ static const char prepare_text[] =
     "end\n"
     "return false\n";
 
-/* ---- the state before a run ------------------------------------------------------------------ */
+/* ---- the state before a run ---- */
 const belay__script_t *script_of_row(const script_row_t *row) {
   size_t len = strcspn(row->name, " ");
   for (size_t i = 0; i < BELAY__SCRIPTS; i++)

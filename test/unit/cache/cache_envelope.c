@@ -1,7 +1,7 @@
 /* Envelopes: foreign bytes are refused, and the format stays stable. */
 #include "support/models/envelopes.h"
 
-/* ---- nothing else is read -------------------------------------------------------------------- */
+/* ---- nothing else is read ---- */
 
 static void expect_refused(world_t *world, const envelope_t *envelope, const char *what) {
   uint64_t allocations = world->belay.stats.allocations;
@@ -260,7 +260,7 @@ WORLD_TEST(random_bytes) {
   }
 }
 
-/* ---- the format ------------------------------------------------------------------------------ */
+/* ---- the format ---- */
 
 /* Other processes, and versions to come, read these. */
 // clang-format off

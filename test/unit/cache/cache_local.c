@@ -8,7 +8,7 @@
 #define COUNTERS_SIZE (BELAY__LOCAL_COUNTERS * sizeof(uint32_t))
 #define BUCKET sizeof(void *)
 
-/* ---- putting and finding --------------------------------------------------------------------- */
+/* ---- putting and finding ---- */
 
 static belay__record_t *new_record(world_t *world, size_t len, int64_t serial) {
   belay__record_t *record = belay__record_new(&world->belay, BELAY__RECORD_VALUE, len, 0);
@@ -57,7 +57,7 @@ static void init(world_t *world, belay__local_t *local, size_t max_bytes) {
   assert_error(belay__local_init(local, &world->belay, max_bytes), 0);
 }
 
-/* ---- one thing after the other --------------------------------------------------------------- */
+/* ---- one thing after the other ---- */
 
 /* Published hashes, which all versions must understand. */
 TEST(hashes_are_what_they_were) {
@@ -155,7 +155,7 @@ WORLD_TEST(record_outlives_its_entry) {
   belay__record_release(&world->belay, record);
 }
 
-/* ---- room ------------------------------------------------------------------------------------ */
+/* ---- room ---- */
 
 /* Bytes that one of put() takes, of a key of one byte. */
 static size_t size_of_one(world_t *world) {
@@ -265,7 +265,7 @@ WORLD_TEST(a_hit_allocates_nothing) {
   belay__local_free(&local);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* Puts and finds: after any failure, a found value is the last one put. */
 static void exercise(world_t *world, belay__local_t *local) {

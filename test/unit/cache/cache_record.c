@@ -1,7 +1,7 @@
 /* Envelopes: a written one is read. */
 #include "support/models/envelopes.h"
 
-/* ---- what was written is read ---------------------------------------------------------------- */
+/* ---- what was written is read ---- */
 
 static void expect_same(const belay__record_t *a, const belay__record_t *b) {
   assert_int_equal(a->kind, b->kind);
@@ -147,7 +147,7 @@ WORLD_TEST(record_as_value) {
   belay__record_release(&world->belay, inner);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 WORLD_TEST(last_release_frees) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 100, 3, TEXT);

@@ -16,7 +16,7 @@
     .refs = 1, .kind = (kind_), .fresh_ms = (fresh)                                                \
   }
 
-/* ---- boundaries ------------------------------------------------------------------------------ */
+/* ---- boundaries ---- */
 
 typedef struct moment {
   int64_t now_ms;
@@ -94,7 +94,7 @@ TEST(order_of_service) {
   assert_false(belay__fresh_serves(BELAY__EXPIRED));
 }
 
-/* ---- ahead of time --------------------------------------------------------------------------- */
+/* ---- ahead of time ---- */
 
 TEST(early_refresh_as_in_the_paper) {
   /* 100 ms of load, and -ln(random) = 3: the last 300 ms, or beta times that */
@@ -133,7 +133,7 @@ TEST(while_it_rests_it_is_not_early) {
   assert_int_equal(belay__fresh_judge(&record, &terms, 900, 0x1p-53), BELAY__EARLY);
 }
 
-/* ---- at random ------------------------------------------------------------------------------- */
+/* ---- at random ---- */
 
 typedef struct world {
   belay_t belay;

@@ -36,7 +36,7 @@ static void check(int row, const belay_fence_t *before, uint64_t number, const c
   assert_memory_equal(&fence, &after, sizeof fence);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 #define BEFORE 100 /* stored before the row's request, with the token "mine" */
 
@@ -103,7 +103,7 @@ TEST(later_holder_replaces_earlier) {
   }
 }
 
-/* ---- tokens -------------------------------------------------------------------------------------------- */
+/* ---- tokens ---- */
 
 #define TOKEN(text)                                                                                \
   { text, sizeof text - 1 }
@@ -167,7 +167,7 @@ TEST(shorter_token_clears_the_rest) {
   check(0, &before, 8, "x", 1, 0);
 }
 
-/* ---- nothing at all ------------------------------------------------------------------------------------ */
+/* ---- nothing at all ---- */
 
 TEST(null_arguments) {
   belay_fence_t fresh = {0};
@@ -176,7 +176,7 @@ TEST(null_arguments) {
   check(1, &fresh, 7, NULL, 1, BELAY_EINVAL);
 }
 
-/* ---- the script ---------------------------------------------------------------------------------------- */
+/* ---- the script ---- */
 
 TEST(script_text) {
   size_t len = 0;

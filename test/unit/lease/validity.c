@@ -12,7 +12,7 @@
 #define MEMBERS 5
 #define ROUNDS 20000
 
-/* ---- validity ------------------------------------------------------------------------------------------ */
+/* ---- validity ---- */
 
 typedef struct row {
   uint32_t ttl_ms;
@@ -92,7 +92,7 @@ TEST(validity_grows_with_ttl) {
   }
 }
 
-/* ---- deadline ------------------------------------------------------------------------------------------ */
+/* ---- deadline ---- */
 
 /* The deadline of a lease on n nodes that keep it until these times. */
 static uint64_t deadline(const uint64_t *until, uint8_t n, uint8_t quorum) {

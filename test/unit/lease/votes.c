@@ -28,7 +28,8 @@ static belay__member_t *member(hand_t *hand, unsigned i) {
   return i == 0 ? &hand->lease.member[0] : &hand->others[i - 1];
 }
 
-/* The number'th of all combinations of n answers to the round's question; none of them is in yet. */
+/* The number'th of all combinations of n answers to the round's question; none of them is in
+ * yet. */
 static void deal(hand_t *hand, belay__round_t round, unsigned n, unsigned number) {
   *hand = (hand_t){.lease = {.members = (uint8_t)n, .quorum = (uint8_t)(n / 2 + 1)}};
   hand->lease.round = (uint8_t)round;
@@ -68,7 +69,7 @@ static int expected(const hand_t *hand) {
   return n - count(hand, NEVER) < majority ? BELAY_EPERM : BELAY_ENOQUORUM;
 }
 
-/* ---- acquires ------------------------------------------------------------------------------------------ */
+/* ---- acquires ---- */
 
 TEST(acquire_status) {
   hand_t hand;
@@ -129,7 +130,7 @@ TEST(decision_at_first_possible_vote) {
     }
 }
 
-/* ---- what keeps and gives back ---------------------------------------------------------------------------- */
+/* ---- what keeps and gives back ---- */
 
 TEST(definite_refusals) {
   static const belay__round_t rounds[] = {BELAY__ROUND_EXTEND, BELAY__ROUND_RELEASE};
@@ -158,7 +159,7 @@ TEST(lost_round_stays_lost) {
       }
 }
 
-/* ---- fencing numbers -------------------------------------------------------------------------------------- */
+/* ---- fencing numbers ---- */
 
 TEST(refused_number_is_read_again) {
   hand_t hand;

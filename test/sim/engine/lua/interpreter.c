@@ -14,7 +14,7 @@ static engine_call_t *running;    /* the EVAL */
 static engine_buffer_t answer;    /* reply of a script's command */
 static engine_buffer_t complaint; /* its error */
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 /* Makes a table of the thrown value and adds its position. */
 static int on_error(lua_State *lua) {
@@ -75,7 +75,7 @@ static void reply_error(engine_call_t *call, const char *sha1) {
   engine_reply_error_bytes(call, complaint.at, complaint.len);
 }
 
-/* ---- redis.call ------------------------------------------------------------------------------ */
+/* ---- redis.call ---- */
 
 /* A number as a word; it stays on the stack at that place. */
 static void print_number(lua_State *lua, int index) {
@@ -134,7 +134,7 @@ static int redis_pcall(lua_State *lua) {
   return 1;
 }
 
-/* ---- the rest of redis ----------------------------------------------------------------------- */
+/* ---- the rest of redis ---- */
 
 static bool is_one_string(lua_State *lua) {
   bool is = lua_gettop(lua) == 1 && lua_type(lua, 1) == LUA_TSTRING;
@@ -176,7 +176,7 @@ static void open_redis(lua_State *lua) {
   lua_setglobal(lua, "redis");
 }
 
-/* ---- the interpreter ------------------------------------------------------------------------- */
+/* ---- the interpreter ---- */
 
 static int on_missing_global(lua_State *lua) {
   lua_getfield(lua, LUA_GLOBALSINDEX, "tostring");

@@ -5,7 +5,7 @@
 
 #include "sim/engine/lua/script.h"
 
-/* ---- tables that refuse to be changed -------------------------------------------------------- */
+/* ---- tables that refuse to be changed ---- */
 
 #define REFUSAL "Attempt to modify a readonly table"
 
@@ -42,7 +42,7 @@ static int call_protected(lua_State *lua) {
   return lua_gettop(lua);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static void open_one(lua_State *lua, lua_CFunction function, const char *name) {
   lua_pushcfunction(lua, function);

@@ -30,7 +30,7 @@ void engine_sha1(const char *at, size_t len, char hex[ENGINE_SHA1_LEN + 1]) {
   hex[ENGINE_SHA1_LEN] = '\0';
 }
 
-/* ---- which are known ------------------------------------------------------------------------- */
+/* ---- which are known ---- */
 
 static bool is_loaded(const engine_t *engine, const script_t *script) {
   size_t byte = script->index / 8;
@@ -94,7 +94,7 @@ static const script_t *find(const engine_t *engine, engine_bytes_t sha1) {
   return name != NULL && is_loaded(engine, name->script) ? name->script : NULL;
 }
 
-/* ---- EVAL ------------------------------------------------------------------------------------ */
+/* ---- EVAL ---- */
 
 static bool read_count(engine_call_t *call, size_t *count) {
   int64_t value, most = (int64_t)call->argc - 3;
@@ -134,7 +134,7 @@ static void evalsha(engine_call_t *call) {
     engine_reply_error(call, "NOSCRIPT No matching script. Please use EVAL.");
 }
 
-/* ---- SCRIPT ---------------------------------------------------------------------------------- */
+/* ---- SCRIPT ---- */
 
 static void script_load(engine_call_t *call) {
   const script_t *script = load(call, call->argv[2]);

@@ -10,7 +10,7 @@
 
 enum { ENGINE_SHA1_LEN = 40 };
 
-/* ---- interpreter.c --------------------------------------------------------------------------- */
+/* ---- interpreter.c ---- */
 
 /* Compiles a text. Returns the argument of engine_interpreter_run(); LUA_NOREF: invalid Lua, and
  * the error is the reply. */
@@ -23,7 +23,7 @@ void engine_interpreter_run(engine_call_t *call, int function, const char *sha1,
 
 void engine_interpreter_close(void);
 
-/* ---- library.c ------------------------------------------------------------------------------- */
+/* ---- library.c ---- */
 
 /* Opens what scripts may use of Lua's own libraries, as globals. */
 void engine_library_open(lua_State *lua);
@@ -31,12 +31,12 @@ void engine_library_open(lua_State *lua);
 /* Replaces the table on the top by a read-only view of it. */
 void engine_library_protect(lua_State *lua);
 
-/* ---- struct.c -------------------------------------------------------------------------------- */
+/* ---- struct.c ---- */
 
 /* The global `struct`. */
 void engine_struct_open(lua_State *lua);
 
-/* ---- convert.c ------------------------------------------------------------------------------- */
+/* ---- convert.c ---- */
 
 /* Pushes what a reply is in Lua. */
 void engine_to_lua(lua_State *lua, const engine_buffer_t *reply);
@@ -47,7 +47,7 @@ void engine_from_lua(lua_State *lua, engine_call_t *call);
 /* Pushes {err = text}. */
 void engine_push_error(lua_State *lua, const char *at, size_t len);
 
-/* ---- script.c -------------------------------------------------------------------------------- */
+/* ---- script.c ---- */
 
 void engine_sha1(const char *at, size_t len, char hex[ENGINE_SHA1_LEN + 1]);
 
