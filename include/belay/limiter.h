@@ -142,8 +142,8 @@ typedef struct belay_limiter_options {
    *     most the tokens that the policy admits in d + lease_ms.
    *   - A process strands at most lease_tokens of a key, for at most lease_ms. It returns unused
    *     tokens after lease_ms / 2 without a take, and on close.
-   *   - Tokens are lost until they leak if the reply to their fetch was lost, or came after its
-   *     deadline or the close, or if they could not be returned.
+   *   - Tokens are lost until they leak if the reply to their fetch was lost, or if they could not
+   *     be returned.
    *   - A ban, reset or new policy of another handle takes effect with the next fetch.
    *   - Takes that need more tokens than are left wait, in order, for the next fetch. */
   int64_t lease_tokens;

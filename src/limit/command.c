@@ -97,3 +97,13 @@ belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
     belay__call_arg_int(call, limiter->time);
   return call;
 }
+
+bool belay__limit_command_read_grant(const belay__policy_t *policy, belay__call_t *call,
+                                     const belay__reply_t *reply, int64_t asked,
+                                     belay__limit_reply_t *numbers) {
+  bool good = belay__policy_read(policy, reply, NULL, numbers) && numbers->answer != 0 &&
+              numbers->answer <= asked;
+  if (!good)
+    belay__call_distrust(call, reply);
+  return good;
+}

@@ -30,6 +30,12 @@ belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limite
 belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
                                          const belay__limit_command_t *command);
 
+/* Read the reply to a fetch of a token lease: numbers->answer becomes -1, or 1 to `asked`. Returns
+ * false if the reply is invalid; the connection is then no longer trusted. */
+bool belay__limit_command_read_grant(const belay__policy_t *policy, belay__call_t *call,
+                                     const belay__reply_t *reply, int64_t asked,
+                                     belay__limit_reply_t *numbers);
+
 /* true if the operation may leave room for more takes than before. */
 bool belay__limit_command_frees(belay__limiter_verb_t verb);
 

@@ -1,5 +1,7 @@
 #include "limit/refund.h"
 
+#include <string.h>
+
 #include "limit/command.h"
 #include "limit/denial_cache.h"
 
@@ -41,4 +43,48 @@ void belay__refund_grant(belay_limiter_t *limiter, belay_bytes_t key,
   refund->tokens = tokens;
   call->no_retry = true; /* the limiter may get another policy */
   belay__give_back_send(&refund->base, call);
+}
+
+/* ---- fetches without a lease ---- */
+
+typedef struct fetch {
+  belay__give_back_t base; /* first */
+  belay__policy_t *policy; /* Policy of the call; one reference */
+  int64_t asked, id;
+  size_t key_len;
+  char key[];
+} fetch_t;
+
+static void on_fetched(belay__give_back_t *giving, belay__call_t *call,
+                       const belay__result_t *result) {
+  const fetch_t *fetch = (const fetch_t *)giving;
+  belay_limiter_t *limiter = (belay_limiter_t *)giving->handle;
+  belay__limit_reply_t numbers;
+  belay_receipt_t receipt;
+  bool granted =
+      result != NULL && result->outcome == BELAY_OUTCOME_REPLY &&
+      belay__limit_command_read_grant(fetch->policy, call, result->reply, fetch->asked, &numbers) &&
+      numbers.answer > 0;
+  if (granted && fetch->policy == limiter->policy) {
+    belay__policy_receipt(fetch->policy, &numbers, numbers.answer, fetch->id, &receipt);
+    belay__refund_grant(limiter, belay_bytes(fetch->key, fetch->key_len), &receipt, numbers.answer);
+  } else if (granted) {
+    limiter->stats.void_tokens += (uint64_t)numbers.answer;
+  }
+  belay__policy_release(belay__limiter_belay(limiter), fetch->policy);
+  belay__give_back_free(giving);
+}
+
+void belay__refund_fetch(belay_limiter_t *limiter, belay_bytes_t key, belay__call_t *call,
+                         int64_t asked, int64_t id) {
+  fetch_t *fetch = (fetch_t *)belay__give_back_new(&limiter->handle, sizeof *fetch + key.len);
+  if (fetch == NULL)
+    return;
+  fetch->base.end = on_fetched;
+  fetch->policy = belay__policy_retain(limiter->policy);
+  fetch->asked = asked;
+  fetch->id = id;
+  fetch->key_len = key.len;
+  memcpy(fetch->key, key.data, key.len);
+  belay__give_back_own(&fetch->base, call);
 }

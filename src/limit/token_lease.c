@@ -381,25 +381,17 @@ static void on_granted(belay__token_lease_t *lease, const belay__call_t *call,
   arm(lease, now);
 }
 
-/* Read the reply to a fetch: numbers->answer becomes -1, or 1 to lease->asked. Returns false if the
- * reply is invalid; the connection is then no longer trusted. */
-static bool read_grant(const belay__token_lease_t *lease, belay__call_t *call,
-                       const belay__reply_t *reply, belay__limit_reply_t *numbers) {
-  bool good = belay__policy_read(lease->limiter->policy, reply, NULL, numbers) &&
-              numbers->answer != 0 && numbers->answer <= lease->asked;
-  if (!good)
-    belay__call_distrust(call, reply);
-  return good;
-}
-
-/* The tokens of a late reply are lost. */
 static void on_fetched(belay__call_t *call, const belay__result_t *result) {
   belay__token_lease_t *lease = call->owner;
-  uint64_t now = belay__now(belay__limiter_belay(lease->limiter));
+  belay_limiter_t *limiter = lease->limiter;
+  uint64_t now = belay__now(belay__limiter_belay(limiter));
   belay__limit_reply_t numbers;
+  if (call->state == BELAY__CALL_LATE)
+    belay__refund_fetch(limiter, key_of(lease), call, lease->asked, lease->id);
   if (result->outcome != BELAY_OUTCOME_REPLY)
     on_lost(lease, result->error, now);
-  else if (read_grant(lease, call, result->reply, &numbers))
+  else if (belay__limit_command_read_grant(limiter->policy, call, result->reply, lease->asked,
+                                           &numbers))
     on_granted(lease, call, &numbers, now);
   else
     on_lost(lease, BELAY_EPROTO, now);
@@ -455,10 +447,11 @@ void belay__token_leases_resume(belay_limiter_t *limiter) {
     }
 }
 
-/* The tokens of a call in flight are lost. */
 void belay__token_leases_close(belay_limiter_t *limiter) {
   for (belay__token_lease_t *lease; (lease = next_of(limiter, &limiter->leases.all)) != NULL;) {
     give_all_back(lease);
+    if (lease->call != NULL && lease->call->state == BELAY__CALL_SENT)
+      belay__refund_fetch(limiter, key_of(lease), lease->call, lease->asked, lease->id);
     (void)belay__call_cancel(&lease->call);
     drop(lease);
   }
