@@ -30,7 +30,7 @@ static void hold_standard_files(void) {
 }
 
 static int run(const command_t *command, const arguments_t *arguments) {
-  if (command_urls(command) > 0 && !config_read_password())
+  if (command_urls(command) > 0 && !config_read())
     return STATUS_USAGE;
   out_verbose(common.verbose);
   if (command->begin != NULL)
@@ -56,8 +56,6 @@ int main(int argc, char **argv) {
   arguments_t arguments;
   (void)snprintf(name, sizeof name, "%s", command_full_name(command));
   out_name(name);
-  if (command_urls(command) > 0 && !config_read_environment())
-    return STATUS_USAGE;
   if (!options_read(command, argc, argv, &arguments))
     return STATUS_USAGE;
   out_init(form());

@@ -89,8 +89,7 @@ complete_as() {
   is "$(complete_as belay acl --user)" --user
   has "$(complete_as belay acl --user me lock li)" limiter
   is "$(complete_as belay count add --url '')" ""
-  touch "$HOME/none"
-  is "$(cd "$HOME" && complete_as belay count add --tls-ca no)" none
+  is "$(cd "$HOME" && complete_as belay count add --config no)" none
   is "$(complete_as belay completion '')" $'bash\nfish\nzsh'
   is "$(complete_as belay rank top b --ties '')" $'member\nearlier\nlater'
   is "$(complete_as belay ls -k se)" semaphore
@@ -113,7 +112,7 @@ fish_completes() {
   is "$(fish_completes 'belay exec job --fa')" --fair
   is "$(fish_completes 'belay count add --url ')" ""
   touch "$HOME/none"
-  is "$(cd "$HOME" && fish_completes 'belay ping --tls-ca no')" none
+  is "$(cd "$HOME" && fish_completes 'belay ping --config no')" none
   has "$(fish_completes 'belay exec job -- gre')" grep
 }
 
@@ -144,7 +143,7 @@ zsh_completes() {
   is "$(zsh_completes belay completion '')" $'bash\nfish\nzsh'
   is "$(zsh_completes belay exec job --fa)" --fair
   is "$(zsh_completes belay count add --url '')" ""
-  is "$(zsh_completes belay ping --tls-ca '')" FILES
+  is "$(zsh_completes belay ping --config '')" FILES
   is "$(zsh_completes belay exec job --ttl 9s -- gre)" "NORMAL 1 gre"
 }
 

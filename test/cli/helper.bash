@@ -16,7 +16,9 @@ require() {
 setup() {
   require pgrep ps python3 redis-cli
   unset "${!BELAY_@}"
-  export HOME=$BATS_TEST_TMPDIR LC_ALL=C.UTF-8
+  export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/settings LC_ALL=C.UTF-8
+  : >"$HOME/none"
+  export BELAY_CONFIG=$HOME/none # instead of the machine's settings
   here=$BATS_TEST_DIRNAME
   started=()
   server_folders=()

@@ -4,7 +4,7 @@
 
 #include "ui/text.h"
 
-common_t common = {.timeout_ms = 2000};
+common_t common;
 
 const option_t common_options[] = {
     FLAG("help", &common.help, "print what the command does, with its arguments and options",
@@ -45,6 +45,7 @@ const option_t common_server_options[] = {
          "key of the certificate; default: it is in the certificate's file"),
     TEXT("tls-server-name", "NAME", &common.tls_server_name,
          "name that the server's certificate must have; default: the host in the URL"),
+    TEXT("config", "FILE", &common.config, "read this settings file instead of the usual ones"),
     FLAG("verbose", &common.verbose, "report events of connections on standard error",
          .letter = 'v'),
     {0},

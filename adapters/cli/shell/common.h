@@ -1,4 +1,4 @@
-/* The options that all commands share, and their settings from the environment. */
+/* The options that all commands share. Those of servers are settings too, see config.h. */
 #ifndef BELAY_CLI_SHELL_COMMON_H
 #define BELAY_CLI_SHELL_COMMON_H
 
@@ -10,10 +10,11 @@
 /* The given values, or the defaults. */
 typedef struct common {
   bool help, json, quiet, verbose;
-  const char *label; /* --as of commands that hold something; NULL: host:pid */
-  texts_t urls;      /* empty: COMMON_URL */
+  const char *label;  /* --as of commands that hold something; NULL: host:pid */
+  const char *config; /* NULL: the default files */
+  texts_t urls;       /* empty: COMMON_URL */
   const char *namespace_text, *user, *password, *password_file;
-  int64_t timeout_ms; /* of one operation */
+  int64_t timeout_ms; /* of one operation; 0 until config_read() */
   const char *tls_ca, *tls_ca_dir, *tls_cert, *tls_key, *tls_server_name;
 } common_t;
 

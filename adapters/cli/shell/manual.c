@@ -37,17 +37,29 @@ static const section_t behind[] = {
                 "characters become \\uXXXX. In plain output, unprintable bytes become \\xXX.\n\n"
                 "Errors are reported on standard error. Each message begins with `belay: "
                 "COMMAND: `."},
-    {"SETTINGS", "Each option of THE SERVER above that has a value can be set in the environment: "
-                 "--tls-ca is BELAY_TLS_CA. BELAY_URL may have several URLs, separated by spaces. "
-                 "The command line takes precedence."},
+    {"SETTINGS",
+     "Each option of THE SERVER above that has a value can be set on the command line, in the "
+     "environment, and in files. The command line takes precedence, then the environment. "
+     "--tls-ca is BELAY_TLS_CA in the environment, and a line `tls-ca = FILE` in a file. "
+     "BELAY_URL may have several URLs, separated by spaces; in a file each has its own line. "
+     "No file can set --config.\n\n"
+     "A file has lines `name = value`, empty lines, and comments, which begin with #. Without "
+     "--config and BELAY_CONFIG, belay reads the user's file first, and takes missing settings "
+     "from the system's file. A file that does not exist, or that the user may not read, is "
+     "skipped."},
     {"PASSWORDS",
      "There is no option for a password, because all users of the machine can read a command "
      "line (/proc/PID/cmdline). The password can be in BELAY_PASSWORD; in the first line of "
-     "the file that --password-file or BELAY_PASSWORD_FILE names; or in BELAY_URL. A file with a "
-     "password that all users can read is refused. The password of a URL takes precedence, then "
-     "that of a file."},
+     "the file that --password-file or BELAY_PASSWORD_FILE names; as `password = TEXT` in a "
+     "settings file; or in the URL, if the URL is in one of those places. A file with a "
+     "password that all users can read is refused. The password of a URL takes precedence."},
 };
-static const section_t last[] = {{"SEE ALSO", "redis-cli(1), flock(1)"}};
+static const section_t last[] = {
+    {"FILES", "$XDG_CONFIG_HOME/belay/config, or ~/.config/belay/config: the user's "
+              "settings.\n\n"
+              "/etc/belay/config: the settings of all users."},
+    {"SEE ALSO", "redis-cli(1), flock(1)"},
+};
 
 /* ---- roff ---- */
 
@@ -158,6 +170,7 @@ static void print_statuses(void) {
 static void print_environment(void) {
   (void)puts(".SH ENVIRONMENT");
   print_entry("BELAY_URL, BELAY_NAMESPACE, BELAY_PASSWORD, ...", "see SETTINGS");
+  print_entry("BELAY_CONFIG", "the settings file, as --config");
 }
 
 static int run(const arguments_t *arguments) {

@@ -16,7 +16,6 @@ typedef struct reading {
   const command_t *command;
   option_set_t set;
   char **next, **end;
-  bool has_urls; /* true after --url, which replaces the URLs of the environment */
   arguments_t *out;
 } reading_t;
 
@@ -186,11 +185,8 @@ static bool no_option(const reading_t *r, const char *name, size_t len) {
 
 /* The last value of a repeated option counts, so that aliases may contain options. */
 static bool take(reading_t *r, const option_t *option, const char *value) {
-  if (option->to.texts == &common.urls) {
-    if (!r->has_urls || command_urls(r->command) == 1)
-      common.urls.n = 0;
-    r->has_urls = true;
-  }
+  if (option->to.texts == &common.urls && command_urls(r->command) == 1)
+    common.urls.n = 0;
   const char *wrong = option_set_value(option, value);
   if (wrong != NULL)
     complain("--%s %s", option->name, wrong);
