@@ -22,9 +22,12 @@ extern "C" {
  *     counted together.
  *   - The key of a period expires ttl_ms after the end of the period, whenever it was made. A
  *     period whose key was evicted counts as empty; belay cannot notice that.
- *   - "Now" is by the server's clock. belay reads it once per minute, with one more round trip of
- *     an operation, and is then off by at most half of that round trip. The period of a mark is
- *     decided when it is sent: a retry after midnight still counts for the day before.
+ *   - "Now" is by the server's clock. belay reads it again after a minute; after 5 s if the read
+ *     took more than 100 ms; at once if another server answers. A read is one more round trip of an
+ *     operation, and is wrong by at most half of that round trip. Meanwhile other operations use
+ *     the last read, if it is at most 10 minutes old.
+ *   - The period of a mark is decided when it is sent: a retry after midnight still counts for the
+ *     day before.
  *
  * @code
  * static void on_marked(belay_request_t *request, int status) {
@@ -95,8 +98,7 @@ BELAY_API int belay_active_new(belay_client_t *client, const belay_active_option
  * does no harm. Other values of status, for all operations:
  *
  *   0                    done
- *   BELAY_EUNKNOWN       sent and not answered by the deadline; it may have been executed. The
- *                        caller may repeat it
+ *   BELAY_EUNKNOWN       it may have been executed (belay/request.h). The caller may repeat it
  *   BELAY_ELOST          of a mark: the period ended ttl_ms ago or more, so nothing was stored
  *   BELAY_EMISMATCH      a key holds a damaged HyperLogLog
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE (also for a string that is
@@ -114,7 +116,12 @@ typedef void (*belay_active_count_cb)(belay_request_t *request, int status, cons
  * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run.
  *
  * A time is BELAY_ACTIVE_NOW, or 1 to BELAY_ACTIVE_TIME_MAX milliseconds since 1970-01-01 UTC, so
- * that logs can be replayed. It stands for the period that contains it. Arguments are copied. */
+ * that logs can be replayed. It stands for the period that contains it. from_ms and to_ms stand for
+ * their two periods and all between them, 1 to BELAY_ACTIVE_PERIODS_MAX. Other numbers of periods
+ * are BELAY_EINVAL; if from_ms or to_ms is BELAY_ACTIVE_NOW, the callback may get that error.
+ *
+ * Arguments are copied. A replica may answer each belay_active_count function, but not an archive
+ * or a mark (belay_client_options_t.read_from). */
 
 /** Mark a user (1 to BELAY_ACTIVE_USER_MAX bytes) as active at that time. */
 BELAY_API int belay_active_mark(belay_active_t *active, belay_request_t *request,
@@ -126,24 +133,20 @@ BELAY_API int belay_active_mark_many(belay_active_t *active, belay_request_t *re
                                      const belay_bytes_t *users, size_t n, int64_t time_ms,
                                      belay_active_cb cb);
 
-/** Count the users of the period of that time. The callback gets one count. A replica may answer
- * (belay_client_options_t.read_from). */
+/** Count the users of the period of that time. The callback gets one count. */
 BELAY_API int belay_active_count(belay_active_t *active, belay_request_t *request, int64_t time_ms,
                                  belay_active_count_cb cb);
 
 /** Count the different users of the last spans[i] periods, of which the period of time_ms is the
  * last. The callback gets a count for each of the n spans (1 to BELAY_ACTIVE_SPANS_MAX), of 1 to
  * BELAY_ACTIVE_PERIODS_MAX periods each. spans NULL with n 0: 1, 3, 7, 15 and 30 days, with hours
- * as the unit 24, 72, ... hours. A period takes the server about 20 us. A replica may answer
- * (belay_client_options_t.read_from). */
+ * as the unit 24, 72, ... hours; with another n: BELAY_EINVAL. A period takes the server about
+ * 20 us. */
 BELAY_API int belay_active_count_last(belay_active_t *active, belay_request_t *request,
                                       int64_t time_ms, const uint32_t *spans, size_t n,
                                       belay_active_count_cb cb);
 
-/** Count the different users from the period of from_ms to the period of to_ms, both included, at
- * most BELAY_ACTIVE_PERIODS_MAX periods. If one of the times is BELAY_ACTIVE_NOW, the callback may
- * get BELAY_EINVAL. The callback gets one count. A replica may answer
- * (belay_client_options_t.read_from). */
+/** Count the different users of the periods from from_ms to to_ms. The callback gets one count. */
 BELAY_API int belay_active_count_span(belay_active_t *active, belay_request_t *request,
                                       int64_t from_ms, int64_t to_ms, belay_active_count_cb cb);
 
@@ -155,7 +158,7 @@ BELAY_API int belay_active_archive(belay_active_t *active, belay_request_t *requ
                                    belay_active_count_cb cb);
 
 /** Count the different users of n archives together, 1 to BELAY_ACTIVE_LABELS_MAX. The callback
- * gets one count. A replica may answer (belay_client_options_t.read_from). */
+ * gets one count. */
 BELAY_API int belay_active_count_archives(belay_active_t *active, belay_request_t *request,
                                           const belay_bytes_t *labels, size_t n,
                                           belay_active_count_cb cb);

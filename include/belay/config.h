@@ -88,8 +88,8 @@ BELAY_API int belay_config_new(belay_client_t *client, const belay_config_option
 typedef enum belay_config_rule {
   BELAY_CONFIG_SAME,   /**< a value that differs from the stored one is BELAY_EMISMATCH */
   BELAY_CONFIG_LATEST, /**< the new value replaces the stored one */
-  /** The record keeps the larger number. Both are at most 15 decimal digits; any other stored value
-   * is BELAY_EMISMATCH. */
+  /** The record keeps the larger number. If the stored or the given value is not 1 to 15 decimal
+   * digits: BELAY_EMISMATCH. */
   BELAY_CONFIG_LARGEST
 } belay_config_rule_t;
 
@@ -106,10 +106,10 @@ typedef struct belay_config_field {
  *
  *   BELAY_EABSENT        of a read: there is no record
  *   BELAY_EMISMATCH      of an open: a field has another value, and belay_detail() names both
- *                        values; nothing was written. Of both: the key holds a hash that is not a
- *                        record
- *   BELAY_EUNKNOWN       sent, retried until the deadline, and not answered; an open may have been
- *                        executed */
+ *                        values; or the record would have more than BELAY_CONFIG_FIELDS_MAX fields.
+ *                        Nothing was written. Of both: the key holds a hash that is not a record
+ *   BELAY_EUNKNOWN       an open may have been executed. A retry that finds one of the errors above
+ *                        also ends with BELAY_EUNKNOWN (belay/request.h) */
 typedef void (*belay_config_cb)(belay_request_t *request, int status,
                                 const belay_config_field_t *fields, size_t n);
 
@@ -117,17 +117,17 @@ typedef void (*belay_config_cb)(belay_request_t *request, int status,
  *
  * Each function returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY,
  * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. key is the
- * key of the permission or the board, 1 to 1,024 bytes; for a presence it is NULL. Arguments are
- * copied. */
+ * key of the permission or the board, 1 to 1,024 bytes; for a presence it is NULL (others are
+ * BELAY_EINVAL). Arguments are copied. */
 
 /** Read the record. It writes nothing. Retried if the reply is lost. */
 BELAY_API int belay_config_read(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
                                 belay_config_cb cb);
 
 /** Create the record, or compare it with n fields (1 to BELAY_CONFIG_FIELDS_MAX) and add the fields
- * that it does not have. Its lifetime starts again. All in one step: if two programs create a
- * record with different values at the same time, only one of them gets 0. Retried if the reply is
- * lost. */
+ * that it does not have, with any value. A second field of the same name is compared with the
+ * first. The lifetime starts again. All in one step: if two programs create a record with different
+ * values at the same time, only one of them gets 0. Retried if the reply is lost. */
 BELAY_API int belay_config_open(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
                                 const belay_config_field_t *fields, size_t n, belay_config_cb cb);
 

@@ -128,11 +128,10 @@ typedef enum belay_dedup_verdict {
 /** Receives the result for one item; verdict is BELAY_DEDUP_MAYBE if status is not 0. CALLBACKS in
  * belay/request.h has the common rules and errors. Other values of status, for all operations:
  *
- *   BELAY_EUNKNOWN       sent and not answered; it may have been executed, of many items any part.
- *                        Each function says whether it is retried; a retried one ends so only at
- *                        its deadline
+ *   BELAY_EUNKNOWN       it may have been executed, of many items any part. Each function says
+ *                        whether it is retried (belay/request.h)
  *   BELAY_EMISMATCH      the scores of the key are no times; or the operation id was used for other
- *                        items
+ *                        items, or for the same items in another order
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE. Many items are sent in
  *                        parts of 512: other parts may have been executed */
 typedef void (*belay_dedup_cb)(belay_request_t *request, int status, belay_dedup_verdict_t verdict);
@@ -180,13 +179,13 @@ typedef struct belay_dedup_once {
 } belay_dedup_once_t;
 
 /** Mark up to BELAY_DEDUP_ONCE_MAX items in one step, once per operation id. Use an id for these
- * items only.
+ * items only, and always in this order.
  *
- * The first result is stored with the set, in NAMESPACE::dedup::{NAME}::KEY::op::ID, for
- * options.op_ttl_ms. Calls with the same id in this time get that result again. So the operation is
- * retried if the reply is lost, and after BELAY_EUNKNOWN the caller may repeat it with the same id.
- * If a server evicts the stored result, a repeated call marks the items once more and reports
- * SEEN. */
+ * The first result is stored in NAMESPACE::dedup::{NAME}::KEY::op::ID for options.op_ttl_ms. Calls
+ * with the same id in this time get that result again and mark nothing, also after
+ * belay_dedup_forget() or belay_dedup_clear() has removed the items. So the operation is retried if
+ * the reply is lost, and after BELAY_EUNKNOWN the caller may repeat it with the same id. If a
+ * server evicts the stored result, a repeated call marks the items once more and reports SEEN. */
 BELAY_API int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request,
                                     belay_bytes_t key, const belay_dedup_once_t *once,
                                     belay_dedup_many_cb cb);
@@ -214,8 +213,8 @@ BELAY_API int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request,
 BELAY_API int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
                                 belay_dedup_count_cb cb);
 
-/** Delete a set, whatever the key holds. count is 1 if the key existed, otherwise 0. The server
- * frees the memory in the background. Not retried. */
+/** Delete a set, whatever the key holds. Stored results of belay_dedup_mark_once() stay. count is 1
+ * if the key existed, otherwise 0. The server frees the memory in the background. Not retried. */
 BELAY_API int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
                                 belay_dedup_count_cb cb);
 

@@ -152,14 +152,14 @@ typedef struct belay_idempotency_state {
  *                        not, or no longer, belong to the token. state is the present state, with
  *                        the result if there is one. If an extend was retried, an earlier attempt
  *                        may have been done
- *   BELAY_EMISMATCH      of begin: the record belongs to a request with another fingerprint. That
- *                        is an error of the program that chose the key, so state has no result. Of
- *                        all: the key does not hold a record
- *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. All operations except
- *                        forget are retried until the deadline, and a second execution has the same
- *                        effect and reply. Also before the deadline: a retried abandon, if another
- *                        client may have begun since; a retried finish, if the record does not
- *                        exist any more. A begin that ends so is abandoned in the background */
+ *   BELAY_EMISMATCH      of begin, also after a retry: the record belongs to a request with
+ *                        another fingerprint. That is an error of the program that chose the key,
+ *                        so state has no result. Of all: the key does not hold a record
+ *   BELAY_EUNKNOWN       it may have been executed (belay/request.h). All operations except forget
+ *                        are retried until the deadline, and a second execution has the same effect
+ *                        and reply. Also: a retried abandon, if another client may have begun
+ *                        since; a retried finish, if the record does not exist any more. A begin
+ *                        that ends so is abandoned in the background */
 typedef void (*belay_idempotency_cb)(belay_request_t *request, int status,
                                      const belay_idempotency_state_t *state);
 
@@ -176,12 +176,12 @@ typedef void (*belay_idempotency_cb)(belay_request_t *request, int status,
  * a fingerprint too. Other bytes of length 0 are BELAY_EINVAL. deadline_ms: time to process the
  * request, 1 to 86,400,000; 0 or BELAY_DEFAULT: options.deadline_ms.
  *
- * A begin whose callback gets an error may still have begun the record. belay then abandons it
- * in the background, for at most the client's timeout_ms; a close waits for that, for at most
- * its close_timeout_ms. The abandon can fail: the server is not reachable, the process ends, or
- * the server executes a copy from a broken connection later. Then a record remains that no
- * client processes. Later begins get IN_PROGRESS until deadline_ms have passed, and then
- * TAKEN_OVER. No work that was done is undone by this.
+ * A begin whose callback gets an error may still have begun the record. belay then abandons it in
+ * the background, for at most the client's timeout_ms. A close of the handle waits for that; a
+ * close of the client waits for at most its close_timeout_ms. The abandon can fail: the server is
+ * not reachable, the process ends, or the server executes a copy from a broken connection later.
+ * Then a record remains that no client processes. Later begins get IN_PROGRESS until deadline_ms
+ * have passed, and then TAKEN_OVER. No work that was done is undone by this.
  *
  * Also returns BELAY_ESYSTEM if there are no random bytes. */
 BELAY_API int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request,
@@ -210,8 +210,8 @@ typedef struct belay_idempotency_finish {
  *
  * It also succeeds after the deadline, as long as the record is kept (grace_ms) and no other client
  * has taken it over. A second finish with the same token and result succeeds; with another result
- * it ends with BELAY_ENOTOWNER. The result has at most half of the client's max_reply bytes. All
- * clients that share records should have the same max_reply. */
+ * it ends with BELAY_ENOTOWNER. A result of more than half of the client's max_reply is
+ * BELAY_EINVAL. All clients that share records should have the same max_reply. */
 BELAY_API int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *request,
                                        belay_bytes_t key, const belay_idempotency_token_t *token,
                                        const belay_idempotency_finish_t *finish,

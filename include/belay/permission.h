@@ -18,9 +18,9 @@ extern "C" {
  * own: a string is as long as its highest index requires. For one bit per user that expires, use
  * belay/presence.h.
  *
- * A field that was never set is 0. All programs that share a string must use the same width. The
- * width is part of the key, so that fields of different widths are never confused; belay/config.h
- * turns a difference into an error.
+ * A field that was never set is 0, also if the key does not exist. All programs that share a string
+ * must use the same width. The width is part of the key, so that fields of different widths are
+ * never confused; belay/config.h turns a difference into an error.
  *
  * @code
  * enum { MAY_READ = 1, MAY_WRITE = 2, MAY_INVITE = 4 };
@@ -68,9 +68,11 @@ typedef struct belay_permission_options {
   /** Largest index. (max_index + 1) * width is at most BELAY_PERMISSION_BITS_MAX. It bounds the
    * memory that one call can make the server allocate. Default 1,048,575. */
   uint64_t max_index;
-  /** Lifetime of a string after its last change, in milliseconds: 1,000 to 31,536,000,000. With a
-   * ttl every change is a script. It should be the same in all programs that share a string.
-   * Default 0: no end; but a string that has a ttl of another program keeps it. */
+  /** Lifetime of a string after its last change, in milliseconds: 1,000 to 31,536,000,000. A set,
+   * grant or revoke that changes no value starts it again too; a compare-and-set that does not set
+   * the field does not. With a ttl every change is a script. It should be the same in all programs
+   * that share a string. Default 0: no end; but a string that has a ttl of another program keeps
+   * it. */
   int64_t ttl_ms;
   /** Pointer of the caller, returned by belay_permission_data(). Default NULL. */
   void *data;
@@ -133,7 +135,7 @@ typedef void (*belay_permission_cb)(belay_request_t *request, int status,
  *
  * A key has 1 to BELAY_PERMISSION_KEY_MAX bytes. Arguments are copied. An operation has 1 to
  * BELAY_PERMISSION_FIELDS_MAX fields, a grant or revoke 1 to BELAY_PERMISSION_GRANTS_MAX. It is one
- * step on the server, which handles the fields in their order. */
+ * step on the server, which handles the fields in their order. A replica never answers. */
 
 /** Read fields. Retried if the reply is lost. */
 BELAY_API int belay_permission_get(belay_permission_t *permission, belay_request_t *request,
@@ -176,9 +178,9 @@ BELAY_API int belay_permission_compare_and_set(belay_permission_t *permission,
                                                const belay_permission_swap_t *swap,
                                                belay_permission_cb cb);
 
-/** Delete all fields of a key, whatever it holds, and its configuration record (belay/config.h).
- * The server frees the memory in the background. There are no results. Retried if the reply is
- * lost. */
+/** Delete the string of a key with the width of this handle, whatever it holds, and the
+ * configuration record (belay/config.h). Strings of other widths stay. The server frees the memory
+ * in the background. n is 0. Retried if the reply is lost. */
 BELAY_API int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
                                      belay_bytes_t key, belay_permission_cb cb);
 

@@ -22,10 +22,12 @@ extern "C" {
  * that bitmap or in one of the R bitmaps before it. So a user is online for at least window_ms
  * after a set, and for at most window_ms plus one slice. Each bitmap expires by itself.
  *
- * Clock: the server's clock decides the present slice. belay reads it once per minute, with one
- * more round trip of an operation, and is then off by at most half of that round trip. Writers and
- * readers can disagree by that time; if it is shorter than a slice, they see each other's bits at
- * once. If the server's clock steps, the slices step with it.
+ * Clock: the server's clock decides the present slice. belay reads it again after a minute; after
+ * 5 s if the read took more than 100 ms; at once if another server answers. A read is one more
+ * round trip of an operation, and is wrong by at most half of that round trip. Meanwhile other
+ * operations use the last read, if it is at most 10 minutes old. Writers and readers can disagree
+ * by that error; if it is shorter than a slice, they see each other's bits at once. If the server's
+ * clock steps, the slices step with it.
  *
  * Keys: a bitmap is split into segments of 2^23 bits, at most 1 MiB each, which are made when their
  * first bit is set. Their keys are NAMESPACE::presence::{NAME}::SEGMENT, with a window
@@ -68,7 +70,7 @@ typedef struct belay_presence_options {
   /** Minimum time that a user is online after a set, in milliseconds: 100 to 31,536,000,000.
    * Default 0: no window; a user is online until a clear. */
   int64_t window_ms;
-  /** With window_ms: number of slices of the window, 1 to 14. Default 4. n slices need n + 1
+  /** With window_ms: number of slices of the window, 1 to 14. Default 4. n slices need n + 2
    * bitmaps. */
   uint32_t slices;
   /** Without window_ms: lifetime of a segment after the last set in it, in milliseconds: 1,000 to
@@ -91,9 +93,8 @@ BELAY_API int belay_presence_new(belay_client_t *client, const belay_presence_op
  * and errors. Other values of status, for all operations:
  *
  *   0                    done
- *   BELAY_EUNKNOWN       sent and not answered by the deadline; it may have been executed. The
- *                        caller may repeat it
- *   BELAY_EMISMATCH      of a count: a key is longer than a segment, or the key
+ *   BELAY_EUNKNOWN       it may have been executed (belay/request.h). The caller may repeat it
+ *   BELAY_EMISMATCH      of a count: a key has more than 2^23 bits set, or the key
  *                        NAMESPACE::presence::{NAME}::union exists
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE
  *
@@ -126,19 +127,17 @@ BELAY_API int belay_presence_set(belay_presence_t *presence, belay_request_t *re
 BELAY_API int belay_presence_set_many(belay_presence_t *presence, belay_request_t *request,
                                       const uint32_t *ids, size_t n, belay_presence_cb cb);
 
-/** Mark a user as offline, as at a logout. */
+/** Mark a user as offline, as at a logout. It makes no key and does not start ttl_ms again. */
 BELAY_API int belay_presence_clear(belay_presence_t *presence, belay_request_t *request,
                                    uint32_t id, belay_presence_cb cb);
 /** Mark n users as offline. */
 BELAY_API int belay_presence_clear_many(belay_presence_t *presence, belay_request_t *request,
                                         const uint32_t *ids, size_t n, belay_presence_cb cb);
 
-/** Read whether a user is online. It writes nothing. A replica may answer
- * (belay_client_options_t.read_from). */
+/** Read whether a user is online. A replica may answer (belay_client_options_t.read_from). */
 BELAY_API int belay_presence_is(belay_presence_t *presence, belay_request_t *request, uint32_t id,
                                 belay_presence_is_cb cb);
-/** Read which of n users are online. It writes nothing. A replica may answer
- * (belay_client_options_t.read_from). */
+/** Read which of n users are online, as belay_presence_is(). */
 BELAY_API int belay_presence_is_many(belay_presence_t *presence, belay_request_t *request,
                                      const uint32_t *ids, size_t n, belay_presence_is_cb cb);
 
@@ -149,8 +148,9 @@ BELAY_API int belay_presence_is_many(belay_presence_t *presence, belay_request_t
 BELAY_API int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
                                    belay_presence_count_cb cb);
 
-/** Mark all users as offline: unlink all keys, up to 1,024 at a time, and the configuration record
- * (belay/config.h). */
+/** Mark all users as offline: unlink the segments up to that of max_id, up to 1,024 keys at a time,
+ * and the configuration record (belay/config.h). Higher segments, which a program with a larger
+ * max_id has made, stay. */
 BELAY_API int belay_presence_reset(belay_presence_t *presence, belay_request_t *request,
                                    belay_presence_cb cb);
 

@@ -15,8 +15,9 @@ extern "C" {
  *
  * Use it for high scores, best times and top lists. For counts without ranks, use belay/counter.h.
  *
- * All programs that share a board should use the same options; belay/config.h turns a different
- * order, or different ties, into an error.
+ * All programs that share a board should use the same options. The order is not part of the key: a
+ * program with the other order ranks the same members by that order, or gets BELAY_EMISMATCH if
+ * ties are by time. belay/config.h turns a different order, or different ties, into an error.
  *
  * Ties: members with the same score are ranked by their bytes (the default), or by the time at
  * which they reached the score. By time, each change of a score gets the next number of the board,
@@ -115,7 +116,8 @@ typedef struct belay_ranking_entry {
   int64_t score;
   /** Rank of the member. 0: the best. -1: it is not on the board. */
   int64_t rank;
-  /** Of a submit: true if the member got another score, or its first one. */
+  /** Of a submit: true if the member got another score, or its first one, even if that left no
+   * place for it. */
   bool changed;
 } belay_ranking_entry_t;
 
@@ -191,7 +193,8 @@ typedef struct belay_ranking_page {
   int64_t skip;
   /** Maximum number of members of the page, 1 to BELAY_RANKING_PAGE_MAX. */
   size_t n;
-  /** true if only members with a score from min to max count, for skip and n too. */
+  /** true if only members with a score from min to max count, for skip and n too. Ranks are those
+   * on the whole board. */
   bool by_score;
   /** With by_score: lowest score, included. */
   int64_t min;
@@ -229,8 +232,8 @@ BELAY_API int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *re
 BELAY_API int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request,
                                   belay_bytes_t board, belay_ranking_count_cb cb);
 
-/** Count the members with a score from min to max, both included. Retried if the reply is lost. A
- * replica may answer (belay_client_options_t.read_from). */
+/** Count the members with a score from min to max, both included. max below min is BELAY_EINVAL.
+ * Retried if the reply is lost. A replica may answer (belay_client_options_t.read_from). */
 BELAY_API int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
                                            belay_bytes_t board, int64_t min, int64_t max,
                                            belay_ranking_count_cb cb);

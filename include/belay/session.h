@@ -129,9 +129,10 @@ typedef struct belay_session_touch {
    * the touch. NULL: none.
    *
    * With an operation id the touch is done once within op_ttl_ms, however often and by whichever
-   * program it is sent. Repetitions get the result of the first one, its time included. The touch
-   * is then retried if the reply is lost. It costs a key of its own, the context's key with
-   * "::op::" and this id. */
+   * program it is sent. Repetitions get the result of the first one, also if the context has ended.
+   * The event of a repetition is not stored, even if it is another one. The touch is then retried
+   * if the reply is lost. It costs a key of its own, the context's key with "::op::" and this
+   * id. */
   belay_bytes_t op_id;
 } belay_session_touch_t;
 
@@ -161,8 +162,8 @@ BELAY_API int belay_session_read(belay_session_t *session, belay_request_t *requ
 /** End the user's context if it has this id, 1 to BELAY_SESSION_ID_MAX bytes. An absent id (NULL,
  * 0) ends the context whatever its id is: check an id that may be NULL before belay_string().
  *
- * Retried only with an id. A retry that ends nothing ends
- * with BELAY_EUNKNOWN, also if there is a context with another id. */
+ * Retried only with an id. A retry that ends nothing ends with BELAY_EUNKNOWN, also if there is a
+ * context with another id. */
 BELAY_API int belay_session_end(belay_session_t *session, belay_request_t *request,
                                 belay_bytes_t user, belay_bytes_t id, belay_session_cb cb);
 
