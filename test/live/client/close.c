@@ -441,7 +441,7 @@ BED_TEST(close_callback_gets_the_data) {
   SET(latch, client);
   SET(barrier, client);
   SET(lock, client);
-  SET(election, &client, 1);
+  SET(election, client);
   belay_subscription_t *subscription;
   assert_error(belay_topic_subscribe(client, belay_string("n"), on_message, &mine, &subscription),
                0);
