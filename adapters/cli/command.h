@@ -83,7 +83,7 @@ typedef struct option {
 
 /* The words of the command line that are not options. Valid to the end of the process. */
 typedef struct arguments {
-  char **item;
+  char **item; /* n arguments; then the options, "--" and its command; ends with NULL */
   size_t n;
   char **command; /* the words behind "--", ends with NULL; NULL: there was no "--" */
 } arguments_t;

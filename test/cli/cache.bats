@@ -32,6 +32,60 @@ has_run() { [ "$(runs)" = "$1" ]; }
   is "$(belay cache k --ttl 300ms -- "$HOME/counts")" 2
 }
 
+@test "--stale: the old output at once, and a new one from the background" {
+  cat_counts
+  sed -i '2i [ ! -e "$HOME/runs" ] || sleep 1' "$HOME/counts"
+  cached() { belay cache --ttl 3s k -n old --stale 1h -- "$HOME/counts"; }
+  is "$(cached)" 1
+  sleep 3.2
+  local from=$EPOCHREALTIME
+  is "$(cached)" 1
+  is "$(cached)" 1
+  local took=$((${EPOCHREALTIME/./} - ${from/./}))
+  echo "# two in $took us" >&3
+  wait_until has_run 2
+  wait_until eval '[ "$(cached)" = 2 ]'
+  is "$(runs)" 2
+}
+
+@test "--stale, many calls: one of them runs the command again" {
+  cat >"$HOME/waits" <<'END'
+#!/bin/sh
+echo ran >>"$HOME/runs"
+[ "$(wc -l <"$HOME/runs")" = 1 ] || until [ -e "$HOME/go" ]; do sleep 0.05; done
+wc -l <"$HOME/runs"
+END
+  chmod +x "$HOME/waits"
+  cached() { belay cache k --verbose --ttl 1s --stale 1h -- "$HOME/waits" 2>>"$HOME/said"; }
+  refreshes() { grep -c "the command runs again in the background" "$HOME/said"; }
+  is "$(cached)" 1
+  sleep 1.2
+  is "$(cached)" 1
+  is "$(refreshes)" 1
+  wait_until has_run 2
+  for i in {1..10}; do
+    is "$(cached)" 1
+  done
+  is "$(refreshes)" 1
+  touch "$HOME/go"
+  wait_until eval '[ "$(cached)" = 2 ]'
+}
+
+@test "--stale, a command that fails: the old output, and another run later" {
+  cat_counts
+  cached() { belay cache k --ttl 300ms --stale 1h "$@"; }
+  is "$(cached -- "$HOME/counts")" 1
+  sleep 0.5
+  failing=(sh -c 'echo >>"$HOME/failed"; exit 3')
+  is "$(cached -- "${failing[@]}")" 1
+  wait_until test -e "$HOME/failed"
+  sleep 0.5
+  is "$(wc -l <"$HOME/failed")" 1
+  run -3 cached --refresh -- "${failing[@]}"
+  is "$output" ""
+  is "$(cached --refresh -- "$HOME/counts")" 2
+}
+
 @test "any bytes, much output, no output" {
   head -c 3000000 /dev/urandom >"$HOME/bytes"
   printf '\0\n\xff' >>"$HOME/bytes"

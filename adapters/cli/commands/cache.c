@@ -1,12 +1,16 @@
 /* `belay cache`: keep the output of a command for all machines.
  *
- *   ASKING --kept--> written --> done
+ *   ASKING --fresh--> written --> done
+ *     |  |
+ *     |  +--stale--> written, SEEKING --lease taken--> start `belay cache --refresh` --> done
+ *     |                            +-- another process loads it --> done
  *     |  ^
  *     |  +-- another machine runs the command: wait for it
  *     v
  *   LOADING: the command runs --status 0--> kept, written --> done
  *                             --otherwise--> written, not kept --> done, with its status */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/guarded_command.h"
@@ -17,9 +21,9 @@
 #define SLACK_MS 1000     /* the supervisor ends the command before the library's load times out */
 
 static struct {
-  int64_t ttl_ms, longest_ms, max_size;
+  int64_t ttl_ms, stale_ms, longest_ms, max_size;
   const char *name;
-  bool anyway, forget;
+  bool anyway, forget, refresh;
 } asked = {.ttl_ms = 300000, .longest_ms = 60000, .max_size = 8 << 20, .name = ""};
 
 static belay_cache_t *cache;
@@ -30,6 +34,7 @@ static int64_t until; /* supervisor_now() when the command must have ended */
 static int ends_with; /* the exit status, once the command has ended too */
 static uv_timer_t check_timer;
 static bool over;
+static bool served_stale; /* true while it is undecided which process loads the value again */
 
 /* ---- the end ---- */
 
@@ -43,13 +48,42 @@ static void finish(harness_t *h, int status) {
     harness_done(h, status);
 }
 
-/* Wait until the cache is idle. The cache serves a loaded value before it is stored. */
+/* Start this command again in the background, with --refresh. The default of uv_spawn() is
+ * /dev/null for standard input, output and error. */
+static void start_refresh(harness_t *h) {
+  static uv_process_t process;
+  char **line = h->arguments->item;
+  size_t n = 0;
+  while (line[n] != NULL)
+    n++;
+  char **args = calloc(n + 4, sizeof *args);
+  if (args == NULL)
+    return;
+  args[0] = "belay";
+  args[1] = "cache";
+  args[2] = "--refresh";
+  memcpy(args + 3, line, n * sizeof *args);
+  const uv_process_options_t options = {
+      .file = guarded_own_path(), .args = args, .flags = UV_PROCESS_DETACHED};
+  int error = uv_spawn(&h->loop, &process, &options);
+  if (error != 0)
+    remark("cannot run the command again in the background: %s", uv_strerror(error));
+  else
+    remark("stale: the command runs again in the background");
+  uv_close((uv_handle_t *)&process, NULL);
+  free(args);
+}
+
+/* Wait until the cache is idle. The cache serves a loaded value before it is stored, and a stale
+ * value before it is known which process loads it again. */
 static void on_check_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);
   if (stats.loading > 0)
     return;
-  if (stats.fills == 0 && !asked.anyway)
+  if (served_stale && stats.loads > 0)
+    start_refresh(timer->data);
+  else if (!served_stale && stats.fills == 0 && !asked.anyway)
     remark("the output of the command could not be kept");
   uv_close((uv_handle_t *)timer, NULL);
   finish(timer->data, STATUS_YES);
@@ -105,7 +139,7 @@ static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void
   harness_t *h = arg;
   (void)key;
   (void)key_len;
-  if (over) {
+  if (over || served_stale) { /* of a stale value: the process in the background loads it */
     (void)belay_cache_load_failed(l, STATUS_TROUBLE);
     return;
   }
@@ -127,12 +161,13 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
   if (harness_is_done(h))
     return;
   /* the command of this process failed: failures on other machines are not kept */
-  if (result->load_error > 0 && status == BELAY_ELOAD) {
+  if (result->load_error > 0) {
     (void)out_raw(output.bytes, output.len);
     finish(h, result->load_error);
   } else if (status == 0) {
     (void)out_raw(result->data, result->len);
-    if (result->from == BELAY_CACHE_FROM_LOAD)
+    served_stale = result->stale && !asked.refresh;
+    if (served_stale || result->from == BELAY_CACHE_FROM_LOAD)
       finish_when_settled(h);
     else
       finish(h, STATUS_YES);
@@ -163,6 +198,7 @@ static int64_t get_ms(void) {
   return ms < GET_MAX_MS ? ms : GET_MAX_MS;
 }
 
+/* Open the cache. With --refresh a stale value is kept, but not served. */
 static int open_cache(harness_t *h) {
   belay_cache_options_t options;
   belay_cache_options_init(&options);
@@ -171,6 +207,8 @@ static int open_cache(harness_t *h) {
   options.arg = h;
   options.ttl_ms = asked.ttl_ms;
   options.jitter_percent = 0;
+  options.stale_ms = asked.refresh ? 0 : asked.stale_ms;
+  options.keep_ms = asked.stale_ms;
   options.load_timeout_ms = asked.longest_ms + grace_ms() + SLACK_MS;
   options.max_value_bytes = (size_t)asked.max_size;
   options.late = BELAY_CACHE_LATE_FAIL;
@@ -200,11 +238,16 @@ static void begin(harness_t *h) {
 static const option_t options[] = {
     DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms,
              "time for which the output of the command is fresh; default 5m"),
+    DURATION("stale", 0, YEAR_MS, &asked.stale_ms,
+             "time after --ttl in which the old output is still written, while one machine "
+             "runs the command again in the background; default 0s"),
     DURATION("longest", 100, LONGEST_MAX_MS, &asked.longest_ms,
              "maximum run time of the command; then it is ended; default 1m"),
     NUMBER("max-size", 1, (int64_t)BELAY_CACHE_VALUE_MAX, &asked.max_size,
            "maximum output of the command; then it is ended; default 8388608", .value = "BYTES"),
     FLAG("anyway", &asked.anyway, "if no server answers: run the command, and keep nothing"),
+    FLAG("refresh", &asked.refresh,
+         "write no stale output: run the command, or wait for its output"),
     FLAG("forget", &asked.forget, "instead of running a command: forget the output that is kept"),
     TEXT("name", "NAME", &asked.name,
          "a group of keys: the same KEY under another NAME is separate"),
@@ -220,8 +263,8 @@ const command_t cache_command = {
             "time runs the command; the others wait for its output.\n\n"
             "If the command fails, its output is written, belay ends with its status, and "
             "nothing is kept. Standard error of the command is that of belay.",
-    .examples = EXAMPLES({"Write a slow report that is at most five minutes old",
-                          "belay cache report --ttl 5m -- ./report"},
+    .examples = EXAMPLES({"Write a slow report that is at most five minutes old; at worst an hour",
+                          "belay cache report --ttl 5m --stale 55m -- ./report"},
                          {"Forget it after a change", "belay cache report --forget"}),
     .options = options,
     .runs = RUNS_MAYBE,

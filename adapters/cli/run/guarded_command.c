@@ -385,9 +385,7 @@ void guarded_set_environment(const char *name, uint64_t fence, uint64_t deadline
   set_variable("BELAY_DEADLINE", deadline);
 }
 
-/* The path of this program's own file. The path that was used to start belay may name another file
- * by now. */
-static const char *own_path(void) {
+const char *guarded_own_path(void) {
   static char path[PATH_MAX] = "/proc/self/exe";
   size_t size = sizeof path;
   if (access(path, X_OK) != 0 && uv_exepath(path, &size) != 0)
@@ -422,7 +420,7 @@ static int spawn(guarded_t *guarded, char **command, int channel) {
   }
   uv_process_options_t options = {
       .exit_cb = on_exit_status,
-      .file = own_path(),
+      .file = guarded_own_path(),
       .args = args,
       .stdio_count = 3,
       .stdio = stdio,

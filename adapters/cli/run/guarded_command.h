@@ -125,4 +125,8 @@ void guarded_set_lost(guarded_t *guarded, const char *why);
  * ignored so that the release can finish. Returns false if the signal has to end belay. */
 bool guarded_on_signal(guarded_t *guarded, int signum);
 
+/* Return the path of this program's file. The path that was used to start belay may name another
+ * file by now. */
+const char *guarded_own_path(void);
+
 #endif /* BELAY_CLI_RUN_GUARDED_COMMAND_H */

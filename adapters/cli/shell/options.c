@@ -278,16 +278,23 @@ static bool enough(const reading_t *r) {
   return wrong == NULL;
 }
 
+/* Move a word behind the earlier arguments, in front of the options: the line keeps its meaning. */
+static void take_argument(reading_t *r, char *word) {
+  char **to = r->out->item + r->out->n++;
+  memmove(to + 1, to, (size_t)(r->next - 1 - to) * sizeof *to);
+  *to = word;
+}
+
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out) {
   reading_t r = {
       .command = command, .set = options_of(command), .next = argv, .end = argv + argc, .out = out};
-  *out = (arguments_t){.item = argv}; /* in place: removed words have been read */
+  *out = (arguments_t){.item = argv};
   bool only_arguments = false;
   while (r.next < r.end && !common.help) {
     char *word = *r.next++;
     bool well = true;
     if (only_arguments || is_argument(word))
-      out->item[out->n++] = word;
+      take_argument(&r, word);
     else if (strcmp(word, "--") != 0)
       well = word[1] == '-' ? read_long(&r, word + 2) : read_letters(&r, word + 1);
     else if (command->runs == RUNS_NOTHING)
