@@ -44,8 +44,6 @@ static void strangers_place(const contender_t *c, int64_t ms) {
   server_do(c->bed->server, "ZADD", alive_of(c), until, "stranger", NULL);
 }
 
-/* ---- order ---- */
-
 enum { CROWD = 8 };
 
 static void serve_in_order(const belay_lock_options_t *options, bool through_clients) {
@@ -117,8 +115,6 @@ BED_TEST(release_wakes_first_waiter_only) {
                  3 * (CROWD - 1) + 1); /* a NOSCRIPT is answered by an EVAL */
 }
 
-/* ---- who does not wait, and who does not any more ---- */
-
 BED_TEST(try_does_not_queue) {
   belay_lock_options_t options = fair_options(3000 * slow());
   contender_t *c = contender_new(bed, "door", &options);
@@ -139,17 +135,15 @@ static void leave_the_line(leaving_t leave) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = fair_options(600000);
   options.retry_min_ms = options.retry_max_ms = 20000 * slow();
-  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *holder = contender_holding(bed, "door", &options);
   contender_t *first = contender_new(bed, "door", &options);
   contender_t *next = contender_new(bed, "door", &options);
-  assert_error(try_lock(holder), 0);
   queue_up(first);
   queue_up(next);
   bed_run_for(bed, 200 * slow());
   server_do(bed->server, "DEL", key_of(holder), NULL); /* without a message to waiters */
   int64_t left = clock_now();
-  assert_error(leave(first), 0);
-  assert_error(outcome(next), 0);
+  assert_ok(leave(first), outcome(next));
   assert_between((clock_now() - left) / MS, 0, 5000 * slow());
   bed_settle(bed);
   assert_int_equal(queue_len(holder), 0);
@@ -163,9 +157,9 @@ TEST(leaving_waiter_wakes_next) {
 
 BED_TEST(leaving_waiter_leaves_no_keys) {
   belay_lock_options_t options = fair_options(600000);
-  contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
+  contender_t *a = contender_holding(bed, "door", &options),
+              *b = contender_new(bed, "door", &options);
   contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(a), 0);
   queue_up(b);
   queue_up(c);
   assert_error(cancel(b), 0);
@@ -188,21 +182,15 @@ BED_TEST(dead_waiter_blocks_for_its_place) {
   assert_between((clock_now() - begun) / MS, place - 50, place + 400 * slow());
 }
 
-/* ---- beside others ---- */
-
 BED_TEST(excludes_plain_lock) {
   belay_lock_options_t options = fair_options(3000 * slow());
-  contender_t *fair = contender_new(bed, "door", &options);
+  contender_t *fair = contender_holding(bed, "door", &options);
   contender_t *plain = contender_new(bed, "door", NULL);
-  assert_error(try_lock(fair), 0);
   assert_error(try_lock(plain), BELAY_EHELD);
-  assert_error(extend(fair, 60000), 0);
-  assert_error(release(fair), 0);
-  assert_error(try_lock(plain), 0);
+  assert_ok(extend(fair, 60000), release(fair), try_lock(plain));
   assert_error(begin_acquire(fair, BELAY_FOREVER), 0);
   bed_run_for(bed, 50);
-  assert_error(release(plain), 0);
-  assert_error(outcome(fair), 0);
+  assert_ok(release(plain), outcome(fair));
   server_do(bed->server, "SET", key_of(fair), "stolen", NULL);
   assert_error(release(fair), BELAY_ENOTOWNER);
   assert_error(acquire(fair, 60), BELAY_ETIMEDOUT);

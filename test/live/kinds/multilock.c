@@ -5,18 +5,13 @@
 #include "support/fixtures/lease/pair.h"
 #include "support/deployments/relay.h"
 
-/* ---- one server ---- */
-
 TEST_IN(all_or_none_with_plain_locks, pair, pair_open()) {
   contender_t *a = pair_plain(pair, 0, "a"), *b = pair_plain(pair, 0, "b"),
               *c = pair_plain(pair, 0, "c");
   holder_t *abc = holder_new(pair, "0:c 0:a 0:b 0:a", NULL);
   assert_error(try_lock(b), 0);
   assert_error(holder_acquire(abc, 0), BELAY_EHELD);
-  assert_error(try_lock(a), 0);
-  assert_error(release(a), 0);
-  assert_error(release(b), 0);
-  assert_error(holder_acquire(abc, 0), 0);
+  assert_ok(try_lock(a), release(a), release(b), holder_acquire(abc, 0));
   assert_between(belay_multilock_remaining_us(abc->lock), 1, 10000000);
   bed_settle(pair->bed);
   assert_int_equal(server_keys(pair->server[0]), 3);
@@ -36,21 +31,15 @@ TEST_IN(release_of_one_name_wakes, pair, pair_open()) {
   contender_t *a = contender_of(pair->bed, pair->client[0], "a", &options);
   contender_t *b = contender_of(pair->bed, pair->client[0], "b", &options);
   holder_t *both = holder_new(pair, "0:a 0:b", &options);
-  assert_error(try_lock(a), 0);
-  assert_error(try_lock(b), 0);
-  assert_error(holder_begin(both, BELAY_FOREVER), 0);
+  assert_ok(try_lock(a), try_lock(b), holder_begin(both, BELAY_FOREVER));
   bed_run_for(pair->bed, 200 * slow());
   assert_error(release(a), 0);
   bed_run_for(pair->bed, 50);
   assert_int_equal(both->ended, 0);
-  assert_error(release(b), 0);
-  assert_error(holder_outcome(both), 0);
-  assert_error(begin_acquire(a, BELAY_FOREVER), 0);
+  assert_ok(release(b), holder_outcome(both), begin_acquire(a, BELAY_FOREVER));
   assert_error(begin_acquire(b, BELAY_FOREVER), 0);
   bed_run_for(pair->bed, 200 * slow());
-  assert_error(holder_release(both), 0);
-  assert_error(outcome(a), 0);
-  assert_error(outcome(b), 0);
+  assert_ok(holder_release(both), outcome(a), outcome(b));
 }
 
 /* The sets of names overlap without being equal: each handle gets its turn. */
@@ -148,9 +137,7 @@ TEST_IN(error_names_client, pair, pair_open()) {
     assert_error(holder_acquire(h, 0), BELAY_EHELD);
     assert_error(belay_multilock_error(h->lock, &where), BELAY_EHELD);
     assert_ptr_equal(where, pair->client[i]);
-    assert_error(release(a), 0);
-    assert_error(holder_acquire(h, 0), 0);
-    assert_error(belay_multilock_error(h->lock, &where), 0);
+    assert_ok(release(a), holder_acquire(h, 0), belay_multilock_error(h->lock, &where));
     assert_null(where);
     server_do(pair->server[i], "DEL", "belay::lock::{a}", NULL);
     bed_until(pair->bed, h->lost == (unsigned)i + 1);
@@ -192,9 +179,7 @@ TEST(one_server_with_two_urls) {
   pair->client[1] = bed_connect(pair->bed, relay_url(wire), &elsewhere);
   contender_t *a = contender_of(pair->bed, pair->client[1], "a", NULL);
   holder_t *two = holder_new(pair, "0:a 1:a", NULL); /* of two databases */
-  assert_error(holder_acquire(two, 0), 0);
-  assert_error(holder_release(two), 0);
-  assert_error(try_lock(a), 0);
+  assert_ok(holder_acquire(two, 0), holder_release(two), try_lock(a));
   assert_error(holder_acquire(two, 0), BELAY_EHELD);
   assert_error(release(a), 0);
   pair->client[1] = own;
@@ -202,8 +187,6 @@ TEST(one_server_with_two_urls) {
   pair_close(pair);
   relay_stop(wire);
 }
-
-/* ---- two servers ---- */
 
 TEST_IN(all_or_none_on_two_servers, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 1:a 0:b", NULL);
@@ -217,8 +200,7 @@ TEST_IN(all_or_none_on_two_servers, pair, pair_open()) {
     assert_int_equal(server_keys(pair->server[1 - server]), 0);
     assert_error(holder_begin(h, BELAY_FOREVER), 0);
     bed_run_for(pair->bed, 50);
-    assert_error(release(a), 0);
-    assert_error(holder_outcome(h), 0);
+    assert_ok(release(a), holder_outcome(h));
     assert_int_equal(server_keys(pair->server[0]), 2);
     assert_int_equal(server_keys(pair->server[1]), 1);
     assert_error(holder_release(h), 0);
@@ -249,8 +231,7 @@ TEST_IN(opposite_orders, pair, pair_open()) {
   one->then = other->then = again;
   one->other = other;
   other->other = one;
-  assert_error(holder_begin(one, BELAY_FOREVER), 0);
-  assert_error(holder_begin(other, BELAY_FOREVER), 0);
+  assert_ok(holder_begin(one, BELAY_FOREVER), holder_begin(other, BELAY_FOREVER));
   bed_until(pair->bed, one->ended >= ROUNDS && one->ended == one->begun && other->ended >= ROUNDS &&
                            other->ended == other->begun);
   pair_expect_no_key(pair);
@@ -262,16 +243,13 @@ TEST_IN(failed_acquire_releases, pair, pair_open()) {
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
   for (int held = 0; held < 2; held++) {
-    assert_error(try_lock(a[held]), 0);
-    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    assert_ok(try_lock(a[held]), holder_begin(h, BELAY_FOREVER));
     bed_run_for(pair->bed, 100);
     assert_error(holder_cancel(h), 0);
     assert_error(holder_cancel(h), BELAY_ESTATE);
     assert_error(holder_begin(h, 0), BELAY_ESTATE); /* until its callback has run */
     assert_error(holder_outcome(h), BELAY_ECANCELED);
-    assert_error(acquire(a[1 - held], 1000), 0);
-    assert_error(release(a[1 - held]), 0);
-    assert_error(release(a[held]), 0);
+    assert_ok(acquire(a[1 - held], 1000), release(a[1 - held]), release(a[held]));
   }
   assert_error(holder_acquire(h, 0), 0);
   assert_error(holder_cancel(h), BELAY_ESTATE);
@@ -284,12 +262,10 @@ TEST_IN(member_lost_during_acquire, pair, pair_open()) {
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   for (int held = 0; held < 2; held++) {
     holder_t *h = holder_new(pair, "0:a 1:a", &options);
-    assert_error(try_lock(a[held]), 0);
-    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    assert_ok(try_lock(a[held]), holder_begin(h, BELAY_FOREVER));
     bed_run_for(pair->bed, 900 * slow());
     assert_int_equal(h->ended, 0);
-    assert_error(release(a[held]), 0);
-    assert_error(holder_outcome(h), 0);
+    assert_ok(release(a[held]), holder_outcome(h));
     assert_int_equal(h->lost, 0);
     assert_error(holder_begin_close(h), 0);
     bed_until(pair->bed, h->closed == 1);
@@ -305,8 +281,7 @@ TEST_IN(server_away_during_acquire, pair, pair_open()) {
     assert_true(status == BELAY_EUNREACHABLE || status == BELAY_EUNKNOWN);
     assert_error(holder_begin(h, BELAY_FOREVER), 0);
     server_restart(pair->server[away]);
-    assert_error(holder_outcome(h), 0);
-    assert_error(holder_release(h), 0);
+    assert_ok(holder_outcome(h), holder_release(h));
   }
   pair_expect_no_key(pair);
 }

@@ -3,8 +3,6 @@
 #include "support/base/never.h"
 #include "support/fixtures/lease/pair.h"
 
-/* ---- closing ---- */
-
 static void close_it(holder_t *h, char event) {
   if (event != 'c')
     (void)holder_begin_close(h);
@@ -86,20 +84,17 @@ static void bring(pair_t *pair, holder_t *h, contender_t *a, int stage) {
     assert_error(holder_begin(h, BELAY_FOREVER), 0);
     break;
   case 2: /* one part held, or none */
-    assert_error(try_lock(a), 0);
-    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    assert_ok(try_lock(a), holder_begin(h, BELAY_FOREVER));
     bed_run_for(pair->bed, 60);
     break;
   case 3: /* held */
     assert_error(holder_acquire(h, 0), 0);
     break;
   case 4: /* being given back */
-    assert_error(holder_acquire(h, 0), 0);
-    assert_error(holder_begin_release(h), 0);
+    assert_ok(holder_acquire(h, 0), holder_begin_release(h));
     break;
   default: /* canceled; the acquired names are being released */
-    assert_error(try_lock(a), 0);
-    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    assert_ok(try_lock(a), holder_begin(h, BELAY_FOREVER));
     bed_run_for(pair->bed, 60);
     assert_error(holder_cancel(h), 0);
   }
@@ -159,8 +154,7 @@ TEST(close_while_client_closes) {
     contender_t *a = pair_plain(pair, 1, "a");
     holder_t *h = holder_new(pair, i % 2 > 0 ? "0:a 1:a" : "1:a", NULL);
     bring(pair, h, a, i / 2);
-    assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
-    assert_error(holder_begin_close(h), 0);
+    assert_ok(begin_close_of(pair->bed, pair->client[1]), holder_begin_close(h));
     bed_until(pair->bed, h->closed == 1);
     assert_int_equal(h->ended, h->begun);
     assert_int_equal(h->lost, 0);
@@ -194,8 +188,6 @@ TEST_IN(close_with_last_client, pair, pair_open()) {
   bed_until(pair->bed, h->closed == 1);
   assert_int_equal(h->lost, 1);
 }
-
-/* ---- all of it at random ---- */
 
 static uint64_t dice;
 
@@ -304,8 +296,6 @@ TEST(random_operations_and_server_faults) {
   dice = 2;
   storm(true, 60 * slow());
 }
-
-/* ---- arguments ---- */
 
 static int make(const belay_multilock_name_t *names, size_t n,
                 const belay_lock_options_t *options) {

@@ -34,8 +34,6 @@ static void expect_no_key(bed_t *bed) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- again ---- */
-
 BED_TEST(owner_acquires_again) {
   enum { HOLDS = 4 };
   contender_t *mine[HOLDS], *other = of(bed, "you");
@@ -69,12 +67,9 @@ BED_TEST(other_owner_waits_for_last_hold) {
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 8000;
   contender_t *a = of(bed, "me"), *b = of(bed, "me"), *local = of(bed, "her");
   contender_t *far = contender_of(bed, client, "door", &rarely);
-  assert_error(try_lock(a), 0);
-  assert_error(begin_acquire(far, 60000), 0);
-  assert_error(begin_acquire(local, 60000), 0);
+  assert_ok(try_lock(a), begin_acquire(far, 60000), begin_acquire(local, 60000));
   bed_run_for(bed, 200);
-  assert_error(acquire(b, 60000), 0);
-  assert_error(release(a), 0);
+  assert_ok(acquire(b, 60000), release(a));
   bed_run_for(bed, 200);
   assert_int_equal(far->ended + local->ended, 0);
   int64_t began = clock_now();
@@ -95,21 +90,16 @@ BED_TEST(excludes_other_owners_and_plain_locks) {
   assert_error(try_lock(elsewhere), BELAY_EHELD); /* another client */
   assert_error(try_lock(plain), BELAY_EHELD);
   assert_error(try_lock(prefix), BELAY_EHELD);
-  assert_error(release(mine), 0);
-  assert_error(try_lock(plain), 0);
+  assert_ok(release(mine), try_lock(plain));
   assert_error(try_lock(mine), BELAY_EHELD);
   assert_error(begin_acquire(mine, 60000), 0);
   bed_run_for(bed, 100);
-  assert_error(release(plain), 0);
-  assert_error(outcome(mine), 0);
+  assert_ok(release(plain), outcome(mine));
   assert_error(try_lock(mine), BELAY_ESTATE);
   assert_error(begin_acquire(plain, 60000), 0);
   bed_run_for(bed, 100);
-  assert_error(release(mine), 0);
-  assert_error(outcome(plain), 0);
+  assert_ok(release(mine), outcome(plain));
 }
-
-/* ---- numbers and tokens ---- */
 
 BED_TEST(holds_share_fence) {
   belay_lock_options_t me = owned_by("me"), you = owned_by("you");
@@ -120,8 +110,7 @@ BED_TEST(holds_share_fence) {
   uint64_t last = 0;
   for (int i = 0; i < 5; i++) {
     char one[160], two[160];
-    assert_error(acquire(a, 5000), 0);
-    assert_error(acquire(b, 5000), 0);
+    assert_ok(acquire(a, 5000), acquire(b, 5000));
     uint64_t number = belay_lock_fence(a->lock);
     assert_true(number > last);
     assert_true(belay_lock_fence(b->lock) == number);
@@ -130,13 +119,10 @@ BED_TEST(holds_share_fence) {
     assert_string_equal(one, two);
     /* So what one of them may touch, the other may. */
     assert_error(belay_fence_guard(&fence, number, belay_bytes(one, len)), 0);
-    assert_error(belay_fence_guard(&fence, number, belay_bytes(two, len)), 0);
-    assert_error(release(a), 0);
+    assert_ok(belay_fence_guard(&fence, number, belay_bytes(two, len)), release(a));
     assert_error(acquire(a, 5000), 0);
     assert_true(belay_lock_fence(a->lock) == number); /* b had it meanwhile */
-    assert_error(release(b), 0);
-    assert_error(release(a), 0);
-    assert_error(acquire(other, 5000), 0);
+    assert_ok(release(b), release(a), acquire(other, 5000));
     last = belay_lock_fence(other->lock);
     assert_true(last > number);
     assert_error(release(other), 0);
@@ -167,8 +153,7 @@ BED_TEST(owners_of_any_bytes) {
   contender_t *other = contender_new(bed, "door", &options);
   options.owner.len = 63;
   contender_t *shorter = contender_new(bed, "door", &options);
-  assert_error(try_lock(a), 0);
-  assert_error(try_lock(b), 0);
+  assert_ok(try_lock(a), try_lock(b));
   assert_int_equal(belay_lock_holds(b->lock), 2);
   assert_error(try_lock(other), BELAY_EHELD);
   assert_error(try_lock(shorter), BELAY_EHELD);
@@ -204,16 +189,13 @@ TEST_IN(invalid_options, nodes, nodes_open(3, NULL)) {
   assert_error(belay_lock_close(lock, NULL), 0);
 }
 
-/* ---- holds that end ---- */
-
 BED_TEST(one_hold_ends_other_is_renewed) {
   belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
   int64_t ttl = brief.ttl_ms = renewed.ttl_ms = kept_ttl();
   brief.watchdog = BELAY_WATCHDOG_OFF;
   contender_t *a = contender_new(bed, "door", &brief), *b = contender_new(bed, "door", &renewed);
   contender_t *other = of(bed, "you");
-  assert_error(acquire(a, 5000), 0);
-  assert_error(acquire(b, 5000), 0);
+  assert_ok(acquire(a, 5000), acquire(b, 5000));
   bed_until(bed, a->lost == 1);
   assert_int_equal(a->reason, BELAY_LOST_EXPIRED);
   bed_run_for(bed, ttl);
@@ -265,8 +247,6 @@ BED_TEST(key_of_other_type) {
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 1);
 }
-
-/* ---- answers that are lost ---- */
 
 /* A hold whose grant was lost is undone, and no other hold is. */
 TEST(lost_grant_is_no_hold) {
@@ -332,8 +312,6 @@ BED_TEST_OF(killed_connections_leave_no_hold, o.reconnect_max_ms = 20) {
   }
   expect_no_key(bed);
 }
-
-/* ---- who dies ---- */
 
 static void on_holding(belay_lock_t *lock, int status) {
   printf("held %d %u\n", status, belay_lock_holds(lock));

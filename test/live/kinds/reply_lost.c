@@ -71,8 +71,6 @@ TEST(lost_grant_keeps_place_in_semaphore_queue) {
   lose_the_grant(true);
 }
 
-/* ---- the limit ---- */
-
 typedef struct answer {
   belay_request_t request;
   int status, told;

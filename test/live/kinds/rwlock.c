@@ -2,19 +2,14 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/lease/rw.h"
 
-/* ---- who is let in beside whom ---- */
-
 BED_TEST(readers_share) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
-  assert_error(try_lock(a), 0);
-  assert_error(try_lock(b), 0);
+  assert_ok(try_lock(a), try_lock(b));
   assert_int_equal(count_in(bed->server, a, "readers"), 2);
   assert_error(try_lock(w), BELAY_EHELD);
   assert_error(release(a), 0);
   assert_error(try_lock(w), BELAY_EHELD);
-  assert_error(release(b), 0);
-  assert_error(try_lock(w), 0);
-  assert_error(release(w), 0);
+  assert_ok(release(b), try_lock(w), release(w));
   expect_empty(bed);
 }
 
@@ -51,8 +46,7 @@ BED_TEST(readers_of_one_client_share) {
   assert_int_equal(local->ended, 0);
   for (int i = 0; i < READERS; i++)
     assert_error(release(r[i]), 0);
-  assert_error(outcome(local), 0);
-  assert_error(release(local), 0);
+  assert_ok(outcome(local), release(local));
   expect_empty(bed);
 }
 
@@ -83,8 +77,7 @@ BED_TEST(waiting_writer_blocks_new_readers) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL),
               *late = lone_reader(bed, NULL);
   contender_t *w = lone_writer(bed, NULL);
-  assert_error(try_lock(a), 0);
-  assert_error(try_lock(b), 0);
+  assert_ok(try_lock(a), try_lock(b));
   wait_in(w, "writers");
   assert_error(try_lock(late), BELAY_EHELD);
   wait_in(late, "waiting");
@@ -92,12 +85,9 @@ BED_TEST(waiting_writer_blocks_new_readers) {
   bed_run_for(bed, 100);
   assert_int_equal(late->ended, 1);
   assert_int_equal(w->ended, 0);
-  assert_error(release(b), 0);
-  assert_error(outcome(w), 0);
+  assert_ok(release(b), outcome(w));
   assert_int_equal(late->ended, 1);
-  assert_error(release(w), 0);
-  assert_error(outcome(late), 0);
-  assert_error(release(late), 0);
+  assert_ok(release(w), outcome(late), release(late));
   expect_empty(bed);
 }
 
@@ -108,16 +98,12 @@ BED_TEST(readers_between_writers) {
   assert_error(try_lock(first), 0);
   wait_in(second, "writers");
   wait_in(waited, "admitted");
-  assert_error(release(first), 0);
-  assert_error(outcome(waited), 0);
+  assert_ok(release(first), outcome(waited));
   assert_int_equal(second->ended, 0);
   wait_in(late, "waiting");
-  assert_error(release(waited), 0);
-  assert_error(outcome(second), 0);
+  assert_ok(release(waited), outcome(second));
   assert_int_equal(late->ended, 0);
-  assert_error(release(second), 0);
-  assert_error(outcome(late), 0);
-  assert_error(release(late), 0);
+  assert_ok(release(second), outcome(late), release(late));
   expect_empty(bed);
 }
 
@@ -143,13 +129,9 @@ BED_TEST(readers_of_one_client_between_writers) {
     assert_error(release(r[i]), 0);
   assert_error(outcome(second), 0);
   assert_int_equal(late->ended, 0);
-  assert_error(release(second), 0);
-  assert_error(outcome(late), 0);
-  assert_error(release(late), 0);
+  assert_ok(release(second), outcome(late), release(late));
   expect_empty(bed);
 }
-
-/* ---- who waits, and does not any more ---- */
 
 BED_TEST(canceled_writer_unblocks_readers) {
   belay_lock_options_t rarely = lock_options();
@@ -166,8 +148,7 @@ BED_TEST(canceled_writer_unblocks_readers) {
   assert_error(outcome(w), BELAY_ECANCELED);
   assert_error(outcome(b), 0); /* it was told */
   assert_true(clock_since_ms(began) < 3000 * slow());
-  assert_error(release(a), 0);
-  assert_error(release(b), 0);
+  assert_ok(release(a), release(b));
   expect_empty(bed);
 }
 
@@ -178,8 +159,7 @@ BED_TEST(canceled_reader_unblocks_writer) {
   rarely.wakeup = BELAY_WAKE_POLL; /* it does not hear that it is its turn */
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL);
   contender_t *r = lone_reader(bed, &rarely);
-  assert_error(try_lock(first), 0);
-  assert_error(begin_acquire(r, 60000), 0);
+  assert_ok(try_lock(first), begin_acquire(r, 60000));
   bed_run_for(bed, 200); /* it has asked twice, and rests */
   assert_int_equal(count_in(bed->server, r, "admitted"), 1);
   wait_in(second, "writers");
@@ -188,8 +168,7 @@ BED_TEST(canceled_reader_unblocks_writer) {
   assert_int_equal(second->ended, 0);
   assert_error(cancel(r), 0);
   assert_error(outcome(r), BELAY_ECANCELED);
-  assert_error(outcome(second), 0);
-  assert_error(release(second), 0);
+  assert_ok(outcome(second), release(second));
   expect_empty(bed);
 }
 
@@ -204,14 +183,11 @@ BED_TEST(ended_waits_leave_no_keys) {
   assert_error(acquire(out, 200), BELAY_ETIMEDOUT);
   bed_settle(bed);
   assert_int_equal(count_in(bed->server, r, "writers"), 1);
-  assert_error(close_lock(closed), 0);
-  assert_error(cancel(w), 0);
+  assert_ok(close_lock(closed), cancel(w));
   assert_error(outcome(w), BELAY_ECANCELED);
   assert_error(release(r), 0);
   expect_empty(bed);
 }
-
-/* ---- changing sides ---- */
 
 BED_TEST(downgrade_unblocks_readers) {
   contender_t *w = lone_writer(bed, NULL), *r = lone_reader(bed, NULL),
@@ -222,16 +198,13 @@ BED_TEST(downgrade_unblocks_readers) {
   assert_error(begin_change(w, false), 0);
   assert_false(is_writer(w)); /* from now on */
   bed_until(bed, w->extended == 1);
-  assert_error(w->extend_status, 0);
-  assert_error(outcome(r), 0);
+  assert_ok(w->extend_status, outcome(r));
   assert_true(is_held(w) && is_held(r));
   assert_int_equal(other->ended, 0);
   assert_error(release(w), 0);
   bed_run_for(bed, 100);
   assert_int_equal(other->ended, 0);
-  assert_error(release(r), 0);
-  assert_error(outcome(other), 0);
-  assert_error(downgrade(other), 0);
+  assert_ok(release(r), outcome(other), downgrade(other));
   assert_error(downgrade(other), 0); /* it is one already */
   assert_error(release(other), 0);
   expect_empty(bed);
@@ -239,8 +212,7 @@ BED_TEST(downgrade_unblocks_readers) {
 
 BED_TEST(upgrade_with_other_readers) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
-  assert_error(try_lock(a), 0);
-  assert_error(try_lock(b), 0);
+  assert_ok(try_lock(a), try_lock(b));
   assert_error(upgrade(a), BELAY_ESHARED);
   assert_true(belay_err_retryable(BELAY_ESHARED));
   assert_false(is_writer(a));
@@ -254,8 +226,7 @@ BED_TEST(upgrade_with_other_readers) {
   assert_int_equal(count_in(bed->server, a, "readers"), 0);
   assert_error(try_lock(b), BELAY_EHELD);
   assert_int_equal(w->ended, 0);
-  assert_error(release(a), 0);
-  assert_error(outcome(w), 0);
+  assert_ok(release(a), outcome(w));
 }
 
 BED_TEST(changed_mode_is_renewed) {
@@ -263,13 +234,11 @@ BED_TEST(changed_mode_is_renewed) {
   belay_lock_options_t options = watched(ttl);
   contender_t *a = lone_reader(bed, &options), *b = lone_reader(bed, NULL),
               *w = lone_writer(bed, &options);
-  assert_error(try_lock(a), 0);
-  assert_error(try_lock(b), 0);
+  assert_ok(try_lock(a), try_lock(b));
   assert_error(upgrade(a), BELAY_ESHARED);
   bed_run_for(bed, ttl + ttl / 4);
   assert_int_equal(a->lost, 0);
-  assert_error(release(b), 0);
-  assert_error(upgrade(a), 0);
+  assert_ok(release(b), upgrade(a));
   bed_run_for(bed, ttl + ttl / 4);
   assert_int_equal(a->lost, 0);
   assert_true(is_on_server(a));
@@ -280,8 +249,7 @@ BED_TEST(changed_mode_is_renewed) {
   assert_error(release(a), 0);
   assert_error(try_lock(a), 0); /* the mode does not change */
   assert_int_equal(count_in(bed->server, a, "readers"), 1);
-  assert_error(release(a), 0);
-  assert_error(try_lock(w), 0);
+  assert_ok(release(a), try_lock(w));
 }
 
 BED_TEST(change_mode_in_wrong_state) {
@@ -293,8 +261,7 @@ BED_TEST(change_mode_in_wrong_state) {
   assert_error(try_lock(plain), 0);
   assert_error(upgrade(plain), BELAY_EINVAL);
   assert_error(belay_rwlock_downgrade(NULL, 1000, NULL), BELAY_EINVAL);
-  assert_error(try_lock(r), 0);
-  assert_error(begin_change(r, true), 0);
+  assert_ok(try_lock(r), begin_change(r, true));
   assert_error(begin_change(r, false), BELAY_ESTATE);
   assert_error(begin_change(r, true), BELAY_ESTATE);
   bed_until(bed, r->extended == 1);
@@ -305,8 +272,6 @@ BED_TEST(change_mode_in_wrong_state) {
   bed_until(bed, r->lost == 1);
   assert_int_equal(r->reason, BELAY_LOST_TAKEN);
 }
-
-/* ---- options and numbers ---- */
 
 static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   belay_lock_t *lock = (belay_lock_t *)bed;

@@ -6,8 +6,6 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/lease/rw.h"
 
-/* ---- answers that are lost ---- */
-
 /* An upgrade whose answer is lost: the handle is a reader, and so is it soon on the server. */
 static void lose_the_answer(bool up, bool renewed) {
   bed_t *bed = bed_open(NULL);
@@ -97,16 +95,13 @@ TEST(release_during_upgrade) {
     contender_t *c = reader_of(bed, bed->client, "page", NULL);
     first->arg = c;
     first->then = release_with_another;
-    assert_error(acquire(first, 5000), 0);
-    assert_error(acquire(c, 5000), 0);
-    assert_error(begin_extend(first, BELAY_DEFAULT), 0);
+    assert_ok(acquire(first, 5000), acquire(c, 5000), begin_extend(first, BELAY_DEFAULT));
     assert_error(begin_change(c, true), 0);
     bed_until(bed, c->extended == 1 && c->ended == 2);
     assert_error(c->extend_status, BELAY_ECANCELED);
     assert_false(is_writer(c));
     seen += c->ended_at < c->extended_at ? 0 : 1;
-    assert_error(close_lock(first), 0);
-    assert_error(close_lock(c), 0);
+    assert_ok(close_lock(first), close_lock(c));
   }
   assert_int_equal(seen, 20);
   bed_close(bed);
@@ -144,9 +139,7 @@ static void upgrade_before_a_ghost(bool may_kill) {
   assert_int_equal(is_on_server(c), may_kill);
   assert_error(try_lock(other), may_kill ? BELAY_EHELD : 0);
   if (!may_kill) {
-    assert_error(release(other), 0);
-    assert_error(release(c), 0);
-    assert_error(acquire(c, 5000), 0);
+    assert_ok(release(other), release(c), acquire(c, 5000));
     assert_error(upgrade(c), 0); /* the ghost was another hold's */
   }
   bed_close(bed);
@@ -157,8 +150,6 @@ TEST(late_downgrade_of_writer) {
   upgrade_before_a_ghost(true);
   upgrade_before_a_ghost(false);
 }
-
-/* ---- who dies ---- */
 
 /* The process that is killed: holds it, or waits for it, and says so. */
 static void on_holding(belay_lock_t *lock, int status) {
@@ -242,20 +233,16 @@ BED_TEST(killed_waiter_blocks_for_its_place) {
   int64_t killed = clock_now();
   assert_error(acquire(r, 60000), 0);
   assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
-  assert_error(release(r), 0);
-  assert_error(release(holder), 0);
+  assert_ok(release(r), release(holder));
   /* A reader whose turn it is. */
   assert_error(try_lock(w), 0);
   process = start(bed, "rw", ttl);
   bed_until(bed, count_in(bed->server, w, "admitted") == 1);
   finish(&process);
   killed = clock_now();
-  assert_error(release(w), 0);
-  assert_error(acquire(w, 60000), 0);
+  assert_ok(release(w), acquire(w, 60000));
   assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
 }
-
-/* ---- what happens to a server ---- */
 
 BED_TEST(scripts_and_data_lost) {
   belay_lock_options_t options = watched(kept_ttl());
@@ -277,8 +264,7 @@ BED_TEST(scripts_and_data_lost) {
   server_do(bed->server, "FLUSHALL", NULL);
   bed_until(bed, w->lost == 1);
   assert_int_equal(w->reason, BELAY_LOST_TAKEN);
-  assert_error(outcome(next), 0);
-  assert_error(release(next), 0);
+  assert_ok(outcome(next), release(next));
   expect_empty(bed);
 }
 
@@ -313,17 +299,14 @@ TEST(grants_wait_for_replicas) {
   assert_error(extend(r, 10000), 0); /* changes no ttl, but is written */
   assert_error(upgrade(r), 0);
   assert_int_equal(count_in(replica, r, "readers"), 0);
-  assert_error(extend(r, 10000), 0);
-  assert_error(downgrade(r), 0);
+  assert_ok(extend(r, 10000), downgrade(r));
   assert_int_equal(count_in(replica, r, "readers"), 1);
   server_pause(replica);
   assert_error(upgrade(r), BELAY_ENOREPLICAS);
   assert_false(is_writer(r));
   server_resume(replica);
   bed_until(bed, count_in(replica, r, "readers") == 1); /* set right there too */
-  assert_error(release(r), 0);
-  assert_error(acquire(w, 5000), 0);
-  assert_error(release(w), 0);
+  assert_ok(release(r), acquire(w, 5000), release(w));
   bed->server = NULL;
   bed_close(bed);
   server_stop(replica);

@@ -36,8 +36,7 @@ TEST(readers_and_writer) {
     belay_lock_options_t o = usual();
     contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
     contender_t *late = reader(nodes, &o);
-    assert_error(acquire(a, 5000 * slow()), 0);
-    assert_error(acquire(b, 5000 * slow()), 0);
+    assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
     for (unsigned i = 0; i < n;
          i++) /* without one of the nodes, a new writer is granted again and again */
       bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
@@ -51,13 +50,10 @@ TEST(readers_and_writer) {
       bed_until(nodes->bed, count_in(nodes->server[i], w, "waiting") == 1);
     assert_error(release(a), 0);
     assert_int_equal(w->ended, 1);
-    assert_error(release(b), 0);
-    assert_error(outcome(w), 0);
+    assert_ok(release(b), outcome(w));
     assert_int_equal(late->ended, 1);
     assert_true(nodes_holding(nodes, w) > n / 2);
-    assert_error(release(w), 0);
-    assert_error(outcome(late), 0);
-    assert_error(release(late), 0);
+    assert_ok(release(w), outcome(late), release(late));
     expect_no_key(nodes);
     nodes_close(nodes);
   }
@@ -69,20 +65,15 @@ TEST(change_mode) {
     nodes_warm(nodes);
     belay_lock_options_t o = usual();
     contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
-    assert_error(acquire(a, 5000 * slow()), 0);
-    assert_error(acquire(b, 5000 * slow()), 0);
+    assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
     assert_error(upgrade(a), BELAY_ESHARED);
     assert_false(is_writer(a));
     assert_error(upgrade(b), BELAY_ESHARED);
     assert_true(is_held(a) && is_held(b));
-    assert_error(release(b), 0);
-    assert_error(upgrade(a), 0);
+    assert_ok(release(b), upgrade(a));
     assert_true(is_writer(a));
     assert_error(try_lock(b), BELAY_EHELD);
-    assert_error(extend(a, BELAY_DEFAULT), 0);
-    assert_error(downgrade(a), 0);
-    assert_error(acquire(b, 5000 * slow()), 0);
-    assert_error(release(a), 0);
+    assert_ok(extend(a, BELAY_DEFAULT), downgrade(a), acquire(b, 5000 * slow()), release(a));
     assert_error(release(b), 0);
     expect_no_key(nodes);
     nodes_close(nodes);
@@ -98,8 +89,7 @@ TEST(late_refusal_of_upgrade) {
     belay_lock_options_t o = usual();
     contender_t *a = rw_over(nodes->bed, nodes->client, n, "page", BELAY_RWLOCK_READ, &o);
     contender_t *b = reader(nodes, &o);
-    assert_error(acquire(a, 5000 * slow()), 0);
-    assert_error(acquire(b, 5000 * slow()), 0);
+    assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
     for (unsigned i = 0; i < n; i++)
       bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
     for (unsigned i = 0; i < 20; i++) {
@@ -122,8 +112,7 @@ TEST_IN(refused_upgrade_is_undone, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
-  assert_error(acquire(a, 5000 * slow()), 0);
-  assert_error(acquire(b, 5000 * slow()), 0);
+  assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
   for (unsigned i = 0; i < 3; i++)
     bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
   nodes_settle(nodes);
@@ -169,16 +158,11 @@ TEST_IN(minority_away, nodes, nodes_open(5, NULL)) {
   contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
   assert_error(acquire(a, 5000 * slow()), 0);
   nodes_kill(nodes, 2);
-  assert_error(acquire(b, 5000 * slow()), 0);
-  assert_error(extend(a, BELAY_DEFAULT), 0);
-  assert_error(release(b), 0);
-  assert_error(upgrade(a), 0);
-  assert_error(downgrade(a), 0);
-  assert_error(begin_acquire(w, 60000), 0);
+  assert_ok(acquire(b, 5000 * slow()), extend(a, BELAY_DEFAULT), release(b), upgrade(a));
+  assert_ok(downgrade(a), begin_acquire(w, 60000));
   bed_run_for(nodes->bed, 200);
   assert_int_equal(w->ended, 0);
-  assert_error(release(a), 0);
-  assert_error(outcome(w), 0);
+  assert_ok(release(a), outcome(w));
   nodes_restart(nodes, 2);
   assert_error(release(w), 0);
 }

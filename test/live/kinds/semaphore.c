@@ -13,11 +13,9 @@ static contender_t *wanting(bed_t *bed, belay_client_t *client, const char *name
                             unsigned permits, const belay_lock_options_t *options) {
   belay_lock_options_t o = options != NULL ? *options : lock_options();
   contender_t *c = contender_blank(bed, &o);
-  int error = belay_semaphore_new(&client, 1, belay_string(name),
-                                  &(belay_semaphore_size_t){.limit = limit, .permits = permits}, &o,
-                                  &c->lock);
-  if (error != 0)
-    fail_msg("belay_semaphore_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
+  bed_must(bed, belay_semaphore_new(&client, 1, belay_string(name),
+                                    &(belay_semaphore_size_t){.limit = limit, .permits = permits},
+                                    &o, &c->lock));
   return c;
 }
 
@@ -31,8 +29,6 @@ static belay_lock_options_t fair_options(void) {
   options.fair = true;
   return options;
 }
-
-/* ---- what is asked about it ---- */
 
 typedef struct answer {
   belay_request_t request;
@@ -81,8 +77,6 @@ static void await_waiting(bed_t *bed, const contender_t *c, int64_t n) {
   bed_until(bed, server_integer(bed->server, "ZCARD", queue, NULL) == n);
 }
 
-/* ---- permits ---- */
-
 BED_TEST(permits_all_or_none) {
   contender_t *three = one_of(bed, 5, 3, NULL), *two = one_of(bed, 5, 2, NULL);
   contender_t *one = one_of(bed, 5, 1, NULL), *all = one_of(bed, 5, 5, NULL);
@@ -93,13 +87,9 @@ BED_TEST(permits_all_or_none) {
   assert_error(try_lock(two), 0);
   assert_error(try_lock(one), BELAY_EHELD);
   check_state(bed, 0, 5, 2, 0);
-  assert_error(extend(two, 60000), 0);
-  assert_error(release(three), 0);
-  assert_error(try_lock(one), 0);
-  assert_error(release(two), 0);
+  assert_ok(extend(two, 60000), release(three), try_lock(one), release(two));
   assert_error(try_lock(all), BELAY_EHELD);
-  assert_error(release(one), 0);
-  assert_error(try_lock(all), 0);
+  assert_ok(release(one), try_lock(all));
   check_state(bed, 0, 5, 1, 0);
   assert_error(close_lock(all), 0);
   bed_settle(bed);
@@ -120,10 +110,7 @@ BED_TEST(release_wakes_waiters) {
       assert_error(begin_acquire(waiter[i], BELAY_FOREVER), 0);
     }
     bed_run_for(bed, 300 * slow()); /* they listen */
-    assert_error(release(holder), 0);
-    assert_error(outcome(waiter[0]), 0);
-    assert_error(outcome(waiter[1]), 0);
-    assert_error(release(waiter[0]), 0);
+    assert_ok(release(holder), outcome(waiter[0]), outcome(waiter[1]), release(waiter[0]));
     assert_error(release(waiter[1]), 0);
   }
 }
@@ -135,8 +122,7 @@ BED_TEST(poll_when_permits_expire) {
   lasting.retry_min_ms = lasting.retry_max_ms = 3600000;
   contender_t *a = one_of(bed, 3, 2, &lasting), *b = one_of(bed, 3, 1, &brief);
   contender_t *c = one_of(bed, 3, 1, &lasting);
-  assert_error(try_lock(a), 0);
-  assert_error(try_lock(b), 0);
+  assert_ok(try_lock(a), try_lock(b));
   int64_t begun = clock_now();
   assert_error(acquire(c, BELAY_FOREVER), 0);
   assert_between((clock_now() - begun) / MS, ttl / 2, ttl + lag());
@@ -155,8 +141,6 @@ BED_TEST(permits_are_renewed) {
   bed_until(bed, a->lost == 1);
   assert_int_equal(a->reason, BELAY_LOST_TAKEN);
 }
-
-/* ---- fair, and resized ---- */
 
 /* Somebody wants all of them, and those who want one each come all the time. */
 BED_TEST(waiter_for_many_permits_is_not_overtaken) {
@@ -179,12 +163,9 @@ BED_TEST(waiter_for_many_permits_is_not_overtaken) {
   assert_error(release(early[0]), 0);
   bed_run_for(bed, 100);
   assert_int_equal(late[0]->ended, 0);
-  assert_error(release(early[1]), 0);
-  assert_error(outcome(many), 0);
+  assert_ok(release(early[1]), outcome(many));
   assert_int_equal(late[0]->ended + late[1]->ended, 0);
-  assert_error(release(many), 0);
-  assert_error(outcome(late[0]), 0);
-  assert_error(outcome(late[1]), 0);
+  assert_ok(release(many), outcome(late[0]), outcome(late[1]));
   check_state(bed, 0, 2, 2, 0);
 }
 
@@ -193,9 +174,7 @@ BED_TEST(limit_is_set) {
   contender_t *c[4], *many = one_of(bed, 3, 3, &options);
   for (int i = 0; i < 4; i++)
     c[i] = one_of(bed, 2, 1, &options);
-  assert_error(try_lock(c[0]), 0);
-  assert_error(try_lock(c[1]), 0);
-  assert_error(begin_acquire(c[2], BELAY_FOREVER), 0);
+  assert_ok(try_lock(c[0]), try_lock(c[1]), begin_acquire(c[2], BELAY_FOREVER));
   await_waiting(bed, c[0], 1);
   resize(bed, 3); /* and a waiter is woken */
   assert_error(outcome(c[2]), 0);
@@ -210,29 +189,23 @@ BED_TEST(limit_is_set) {
     assert_error(try_lock(c[3]), BELAY_EHELD);
     assert_error(release(c[i]), 0);
   }
-  assert_error(try_lock(c[3]), 0);
-  assert_error(release(c[3]), 0);
+  assert_ok(try_lock(c[3]), release(c[3]));
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 1);
   assert_between(server_integer(bed->server, "PTTL", "belay::semaphore::{pool}::permits", NULL),
                  600000000, 604800000);
 }
 
-/* ---- what the server forgets ---- */
-
 BED_TEST(keys_lost_on_server) {
   belay_lock_options_t options = fair_options(), poll = lock_options();
   options.waiter_ttl_ms = 900;
   contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
   contender_t *c = one_of(bed, 1, 1, &poll), *d = one_of(bed, 1, 1, &poll);
-  assert_error(try_lock(a), 0);
-  assert_error(begin_acquire(b, BELAY_FOREVER), 0);
+  assert_ok(try_lock(a), begin_acquire(b, BELAY_FOREVER));
   await_waiting(bed, b, 1);
   server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   server_do(bed->server, "FLUSHALL", NULL);
-  assert_error(outcome(b), 0);
-  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  assert_error(begin_acquire(d, BELAY_FOREVER), 0);
+  assert_ok(outcome(b), begin_acquire(c, BELAY_FOREVER), begin_acquire(d, BELAY_FOREVER));
   server_kill(bed->server);
   server_restart(bed->server);
   bed_until(bed, c->ended == 1);
@@ -243,8 +216,6 @@ BED_TEST(keys_lost_on_server) {
   bed_until(bed, d->lost == 1);
   assert_error(acquire(d, 100), BELAY_EWRONGTYPE);
 }
-
-/* ---- processes ---- */
 
 enum { PROCESSES = 4, VICTIMS = 4, WORKERS = 12, LIMIT = 7, SECONDS = 5, GRANTS = 300 };
 
@@ -374,14 +345,11 @@ TEST(limit_with_killed_processes) {
   /* Permits of dead holders return by themselves. */
   bed_t *bed = bed_open_with(server, NULL);
   contender_t *c = one_of(bed, LIMIT, LIMIT, NULL);
-  assert_error(acquire(c, 5000 * slow()), 0);
-  assert_error(release(c), 0);
+  assert_ok(acquire(c, 5000 * slow()), release(c));
   munmap(shared, sizeof *shared);
   close(fd);
   bed_close(bed);
 }
-
-/* ---- several servers ---- */
 
 static contender_t *over_nodes(nodes_t *nodes, const belay_lock_options_t *options) {
   belay_lock_options_t o = *options;
@@ -408,11 +376,8 @@ TEST_IN(one_permit_on_several_servers, nodes, nodes_open(3, NULL)) {
   for (int i = 0; i < 3; i++)
     server_do(nodes->server[i], "HSET", "belay::semaphore::{pool}::permits", "limit", "9", NULL);
   assert_error(try_lock(b), BELAY_EHELD);
-  assert_error(release(a), 0);
-  assert_error(acquire(b, 5000 * slow()), 0);
+  assert_ok(release(a), acquire(b, 5000 * slow()));
 }
-
-/* ---- arguments ---- */
 
 static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
                 const belay_lock_options_t *options) {

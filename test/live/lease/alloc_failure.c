@@ -36,8 +36,6 @@ struct play {
   bool closing, closed;
 };
 
-/* ---- the play: three listen, a word is published, the connection is lost, another word ---- */
-
 static void advance(play_t *play);
 
 static void on_closed(belay_t *belay, void *data) {

@@ -19,8 +19,6 @@ typedef struct shared {
   volatile uint64_t increments[PROCESSES]; /* count of increments that each process made */
 } shared_t;
 
-/* ---- a worker: one process, many lockers ---- */
-
 typedef struct locker {
   contender_t *contender;
   uv_timer_t timer;
@@ -141,15 +139,12 @@ TEST_ON(no_update_is_lost_among_two_hundred_lockers_in_four_processes, server, s
   close(fd);
 }
 
-/* ---- a holder that dies ---- */
-
 static int be_holder(const char *url, const char *ttl) {
   bed_t *bed = bed_open_at(url, NULL);
   belay_lock_options_t options = lock_options();
   options.ttl_ms = atoi(ttl);
   options.watchdog = BELAY_WATCHDOG_ON;
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   puts("held");
   fflush(stdout);
   belay_lock_ref(c->lock);

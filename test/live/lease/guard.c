@@ -20,8 +20,6 @@
 #define NO_FENCE "FENCED not a fence"
 #define TOO_LATE "FENCED a later holder has been here"
 
-/* ---- requests ---- */
-
 typedef struct bytes {
   const char *at;
   size_t len;
@@ -96,8 +94,6 @@ static void expect_error_with(const resp_t *reply, const char *word) {
     fail_msg("\"%s\" is not in \"%s\"", word, reply->str);
 }
 
-/* ---- what is remembered ---- */
-
 static void put_fence(server_t *server, const char *number, const char *token) {
   server_do(server, "HSET", FENCE, "number", number, "token", token, NULL);
 }
@@ -127,8 +123,6 @@ static void expect_work(server_t *server, const char *expected) {
   const char *work = server_string(server, "GET", WORK, NULL);
   assert_string_equal(work != NULL ? work : "nothing", expected);
 }
-
-/* ---- agreement with the guard in C ---- */
 
 static const char *refusal_for(uint64_t number, int error) {
   if (error == BELAY_EFENCED)
@@ -220,42 +214,38 @@ TEST_ON(random_requests_end_as_they_do_in_c, server, server_start(NULL)) {
   assert_true(fence.number == LARGEST);
 }
 
-/* ---- numbers and fences that are none ---- */
-
-static const bytes_t no_numbers[] = {
-    BYTES(""),
-    BYTES("0"),
-    BYTES("-1"),
-    BYTES("+1"),
-    BYTES("01"),
-    BYTES("00"),
-    BYTES(" 5"),
-    BYTES("5 "),
-    BYTES("5\n"),
-    BYTES("5\0"),
-    BYTES("5\0x"),
-    BYTES("5x"),
-    BYTES("1e3"),
-    BYTES("0x10"),
-    BYTES("1.0"),
-    BYTES("1."),
-    BYTES(".5"),
-    BYTES("0.5"),
-    BYTES("nan"),
-    BYTES("-nan"),
-    BYTES("inf"),
-    BYTES("-0"),
-    BYTES("five"),
-    BYTES("1,000"),
-    BYTES("1e-400"),
-    BYTES("1e400"),
-    BYTES("9007199254740993"),
-    BYTES("09007199254740992"),
-    BYTES("9007199254740994"),
-    BYTES("9999999999999999"),
-    BYTES("90071992547409920"),
-    BYTES("9.007199254740992e15"),
-};
+static const bytes_t no_numbers[] = {BYTES(""),
+                                     BYTES("0"),
+                                     BYTES("-1"),
+                                     BYTES("+1"),
+                                     BYTES("01"),
+                                     BYTES("00"),
+                                     BYTES(" 5"),
+                                     BYTES("5 "),
+                                     BYTES("5\n"),
+                                     BYTES("5\0"),
+                                     BYTES("5\0x"),
+                                     BYTES("5x"),
+                                     BYTES("1e3"),
+                                     BYTES("0x10"),
+                                     BYTES("1.0"),
+                                     BYTES("1."),
+                                     BYTES(".5"),
+                                     BYTES("0.5"),
+                                     BYTES("nan"),
+                                     BYTES("-nan"),
+                                     BYTES("inf"),
+                                     BYTES("-0"),
+                                     BYTES("five"),
+                                     BYTES("1,000"),
+                                     BYTES("1e-400"),
+                                     BYTES("1e400"),
+                                     BYTES("9007199254740993"),
+                                     BYTES("09007199254740992"),
+                                     BYTES("9007199254740994"),
+                                     BYTES("9999999999999999"),
+                                     BYTES("90071992547409920"),
+                                     BYTES("9.007199254740992e15")};
 
 TEST_ON(what_is_not_a_number_is_refused, server, server_start(NULL)) {
   for (size_t i = 0; i < COUNT(no_numbers); i++) {
@@ -294,8 +284,6 @@ TEST_ON(a_key_of_another_type_is_left_alone, server, server_start(NULL)) {
   assert_int_equal(server_integer(server, "LLEN", FENCE, NULL), 2);
   assert_int_equal(server_keys(server), 1);
 }
-
-/* ---- the command ---- */
 
 TEST_ON(a_request_without_a_command_is_refused, server, server_start(NULL)) {
   expect_error(ask(server, "5", "mine", COMMAND(NULL)), NO_COMMAND);
@@ -383,8 +371,6 @@ TEST_ON(a_command_of_too_many_words_is_not_even_begun, server, server_start(NULL
   assert_int_equal(ask_for_words(server, 7000)->integer, 6998);
   assert_int_equal(server_keys(server), 2);
 }
-
-/* ---- what cannot be remembered is not run ---- */
 
 TEST(guard_without_write_permission) {
   needs_one_process("rights in one place");

@@ -39,11 +39,9 @@ static void on_holders(belay_request_t *request, int status,
 
 static int begin(bed_t *bed) {
   answer = (answer_t){.request = {.data = &answer}, .bed = bed};
-  bed->inside++;
-  int error =
-      belay_semaphore_holders(bed->client, &answer.request, belay_string("pool"), on_holders);
-  bed->inside--;
-  return error;
+  return bed_call(
+      bed, NULL,
+      belay_semaphore_holders(bed->client, &answer.request, belay_string("pool"), on_holders));
 }
 
 static int ask(bed_t *bed) {
@@ -108,13 +106,8 @@ BED_TEST(label_in_token_and_holders) {
   assert_error(try_lock(c), 0);
   bed_run_for(bed, ttl + ttl / 4);
   assert_int_equal(c->lost, 0);
-  assert_error(begin_acquire(d, BELAY_FOREVER), 0);
-  assert_error(release(c), 0);
-  assert_error(outcome(d), 0);
-  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  assert_error(close_lock(d), 0);
-  assert_error(outcome(c), 0);
-  assert_error(release(c), 0);
+  assert_ok(begin_acquire(d, BELAY_FOREVER), release(c), outcome(d));
+  assert_ok(begin_acquire(c, BELAY_FOREVER), close_lock(d), outcome(c), release(c));
   for (int i = 0; i < 2; i++) { /* it is executed, and then undone */
     assert_error(begin_acquire(c, 0), 0);
     assert_error(i == 0 ? cancel(c) : begin_close(c), 0);

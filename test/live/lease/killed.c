@@ -77,8 +77,6 @@ static belay_lock_options_t options_of(step_id_t step) {
   return options;
 }
 
-/* ---- who is killed ---- */
-
 typedef struct victim {
   bed_t *bed;
   const step_t *step;
@@ -214,8 +212,6 @@ static _Noreturn void be_victim(const char *url, const char *number) {
 TEST_ROLE(victim, "--victim") {
   be_victim(argv[2], argv[3]);
 }
-
-/* ---- who survives ---- */
 
 typedef struct scene {
   step_id_t step;

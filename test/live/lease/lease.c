@@ -4,12 +4,9 @@
 
 #include "support/fixtures/bed.h"
 
-/* ---- extending ---- */
-
 BED_TEST(extend_to_longer_ttl) {
   belay_lock_options_t options = with_ttl(1000 * slow());
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   assert_error(extend(c, 60000), 0);
   assert_between(pttl_of(c), 55000, 60000);
   assert_between(remaining_ms(c), 55000, 60000 - 602);
@@ -18,8 +15,7 @@ BED_TEST(extend_to_longer_ttl) {
 
 BED_TEST(extend_to_shorter_ttl_is_local) {
   belay_lock_options_t options = with_ttl(60000);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   int64_t short_ttl = 400 * slow(), began = clock_now();
   assert_error(begin_extend(c, short_ttl), 0);
   assert_true(remaining_ms(c) <= short_ttl - short_ttl / 100 - 2);
@@ -35,8 +31,7 @@ BED_TEST(extend_to_shorter_ttl_is_local) {
 BED_TEST(extend_to_shorter_ttl_is_renewed) {
   contender_t *c = contender_new(bed, "door", NULL);
   int64_t short_ttl = kept_ttl();
-  assert_error(try_lock(c), 0);
-  assert_error(extend(c, short_ttl), 0);
+  assert_ok(try_lock(c), extend(c, short_ttl));
   bed_run_for(bed, 2 * short_ttl);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
@@ -46,21 +41,18 @@ BED_TEST(extend_to_shorter_ttl_is_renewed) {
 BED_TEST(extended_ttl_lasts_until_release) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   assert_error(extend(c, 3 * ttl), 0);
   bed_until(bed, pttl_of(c) < 5 * ttl / 2);
   bed_until(bed, pttl_of(c) > 5 * ttl / 2); /* it was renewed */
   assert_int_equal(c->lost, 0);
-  assert_error(release(c), 0);
-  assert_error(try_lock(c), 0);
+  assert_ok(release(c), try_lock(c));
   assert_true(pttl_of(c) <= ttl);
 }
 
 BED_TEST(extend_default_ttl) {
   belay_lock_options_t options = with_ttl(30000);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   bed_run_for(bed, 200 + 2 * lag());
   int64_t left = remaining_ms(c) + lag();
   assert_true(left < 30000 - 302);
@@ -73,26 +65,22 @@ BED_TEST(extend_in_wrong_state) {
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_error(begin_acquire(c, 0), 0);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
-  assert_error(outcome(c), 0);
-  assert_error(begin_extend(c, 5000), 0);
+  assert_ok(outcome(c), begin_extend(c, 5000));
   assert_error(begin_extend(c, 5000), BELAY_ESTATE);
   bed_until(bed, c->extended == 1);
-  assert_error(c->extend_status, 0);
-  assert_error(release(c), 0);
+  assert_ok(c->extend_status, release(c));
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_int_equal(c->extended, 1);
 }
 
 BED_TEST(extend_without_a_callback) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
   assert_error(belay_lock_extend(c->lock, 60000, BELAY_DEFAULT, NULL), 0);
   bed_until(bed, pttl_of(c) > 30000);
 }
 
 BED_TEST(extend_after_key_was_taken) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
   foreign_holder(c, 60000);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   bed_until(bed, c->lost == 1);
@@ -105,25 +93,19 @@ BED_TEST(extend_after_key_was_taken) {
 }
 
 BED_TEST(release_cancels_extend) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  assert_error(begin_extend(c, 60000), 0);
-  assert_error(begin_release(c), 0);
-  assert_error(outcome(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
+  assert_ok(begin_extend(c, 60000), begin_release(c), outcome(c));
   bed_until(bed, c->extended == 1);
   assert_error(c->extend_status, BELAY_ECANCELED);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- keeping it ---- */
-
 BED_TEST(watchdog_renews) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
-  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *holder = contender_holding(bed, "door", &options);
   contender_t *other = contender_new(bed, "door", NULL);
-  assert_error(try_lock(holder), 0);
   assert_error(acquire(other, 2 * ttl), BELAY_ETIMEDOUT);
   assert_int_equal(holder->lost, 0);
   assert_true(is_on_server(holder));
@@ -135,8 +117,7 @@ BED_TEST(watchdog_renews) {
 BED_TEST(no_watchdog_reports_one_loss) {
   int64_t ttl = 300 * slow();
   belay_lock_options_t options = with_ttl(ttl);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   int64_t left = remaining_ms(c), began = clock_now();
   bed_until(bed, c->lost > 0);
   assert_between(clock_since_ms(began), left - 5, left + lag());
@@ -154,8 +135,7 @@ BED_TEST(no_watchdog_reports_one_loss) {
 static int64_t pttl_after_a_renewal_is_due(belay_lock_options_t options) {
   bed_t *bed = bed_open(NULL);
   options.renew_after_ms = 1000;
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   bed_run_for(bed, 1400);
   int64_t left = pttl_of(c);
   bed_close(bed);
@@ -174,8 +154,7 @@ BED_TEST(max_hold_ends_renewal) {
   int64_t ttl = kept_ttl(), most = 2 * ttl;
   belay_lock_options_t options = watched(ttl);
   options.max_hold_ms = most;
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   int64_t began = clock_now();
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_MAX_HOLD);
@@ -186,8 +165,7 @@ BED_TEST(max_hold_ends_renewal) {
 BED_TEST(release_in_time_is_no_loss) {
   int64_t ttl = 200 * slow();
   belay_lock_options_t options = with_ttl(ttl);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   assert_error(release(c), 0);
   bed_run_for(bed, 2 * ttl);
   assert_int_equal(c->lost, 0);
@@ -196,8 +174,7 @@ BED_TEST(release_in_time_is_no_loss) {
 BED_TEST(drift_shortens_lease) {
   belay_lock_options_t options = with_ttl(10000);
   options.drift_ms = 4000;
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   assert_between(remaining_ms(c), 5000, 6000);
   assert_between(pttl_of(c), 8000, 10000);
 }

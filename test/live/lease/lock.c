@@ -6,8 +6,6 @@
 
 #include "support/fixtures/bed.h"
 
-/* ---- taking it ---- */
-
 BED_TEST(acquire_free_lock) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
@@ -20,8 +18,8 @@ BED_TEST(acquire_free_lock) {
 }
 
 BED_TEST(try_held_lock) {
-  contender_t *holder = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
-  assert_error(try_lock(holder), 0);
+  contender_t *holder = contender_holding(bed, "door", NULL),
+              *other = contender_new(bed, "door", NULL);
   assert_error(try_lock(other), BELAY_EHELD);
   assert_true(belay_err_retryable(BELAY_EHELD));
   assert_error(belay_lock_error(other->lock), BELAY_EHELD);
@@ -31,30 +29,27 @@ BED_TEST(try_held_lock) {
 }
 
 BED_TEST(names_do_not_exclude_each_other) {
-  contender_t *one = contender_new(bed, "one", NULL), *two = contender_new(bed, "two", NULL);
-  assert_error(try_lock(one), 0);
+  contender_t *two = contender_new(bed, "two", NULL);
+  (void)contender_holding(bed, "one", NULL);
   assert_error(try_lock(two), 0);
   assert_int_equal(server_keys(bed->server), 2);
 }
 
 BED_TEST(waiter_acquires_after_release) {
-  contender_t *holder = contender_new(bed, "door", NULL),
+  contender_t *holder = contender_holding(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
-  assert_error(try_lock(holder), 0);
   assert_error(begin_acquire(waiter, 10000), 0);
   bed_run_for(bed, 200);
   assert_int_equal(waiter->ended, 0);
   int64_t released = clock_now();
-  assert_error(release(holder), 0);
-  assert_error(outcome(waiter), 0);
+  assert_ok(release(holder), outcome(waiter));
   assert_true(clock_since_ms(released) < 500 * slow());
   assert_true(is_on_server(waiter));
 }
 
 BED_TEST(wait_times_out) {
-  contender_t *holder = contender_new(bed, "door", NULL),
-              *waiter = contender_new(bed, "door", NULL);
-  assert_error(try_lock(holder), 0);
+  (void)contender_holding(bed, "door", NULL);
+  contender_t *waiter = contender_new(bed, "door", NULL);
   int64_t began = clock_now();
   assert_error(acquire(waiter, 300), BELAY_ETIMEDOUT);
   assert_between(clock_since_ms(began), 299, 300 + 200 * slow());
@@ -65,18 +60,16 @@ BED_TEST(wait_times_out) {
 BED_TEST(default_wait_is_the_option) {
   belay_lock_options_t options = lock_options();
   options.wait_ms = 250;
-  contender_t *holder = contender_new(bed, "door", NULL);
+  (void)contender_holding(bed, "door", NULL);
   contender_t *waiter = contender_new(bed, "door", &options);
-  assert_error(try_lock(holder), 0);
   int64_t began = clock_now();
   assert_error(acquire(waiter, BELAY_DEFAULT), BELAY_ETIMEDOUT);
   assert_between(clock_since_ms(began), 249, 250 + 200 * slow());
 }
 
 BED_TEST(cancel_endless_wait) {
-  contender_t *holder = contender_new(bed, "door", NULL),
+  contender_t *holder = contender_holding(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
-  assert_error(try_lock(holder), 0);
   assert_error(cancel(waiter), BELAY_ESTATE);
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
   bed_run_for(bed, 300);
@@ -90,8 +83,7 @@ BED_TEST(cancel_endless_wait) {
 
 BED_TEST(cancel_at_once_leaves_no_key) {
   contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  assert_error(cancel(c), 0);
+  assert_ok(begin_acquire(c, BELAY_FOREVER), cancel(c));
   assert_error(cancel(c), BELAY_ESTATE);
   assert_error(outcome(c), BELAY_ECANCELED);
   bed_settle(bed);
@@ -102,9 +94,8 @@ BED_TEST(cancel_at_once_leaves_no_key) {
 BED_TEST(attempts_are_limited) {
   belay_lock_options_t options = lock_options();
   options.max_attempts = 3;
-  contender_t *holder = contender_new(bed, "door", NULL);
+  (void)contender_holding(bed, "door", NULL);
   contender_t *waiter = contender_new(bed, "door", &options);
-  assert_error(try_lock(holder), 0);
   uint64_t before = client_stats(bed).calls;
   assert_error(acquire(waiter, BELAY_FOREVER), BELAY_EHELD);
   assert_int_equal(client_stats(bed).calls - before, 3);
@@ -153,11 +144,8 @@ BED_TEST(failed_attempt_keeps_holders_ttl) {
   assert_string_equal(value_of(waiter), "somebody else");
 }
 
-/* ---- giving it back ---- */
-
 BED_TEST(release_removes_the_key) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
   assert_error(begin_release(c), 0);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(outcome(c), 0);
@@ -166,8 +154,7 @@ BED_TEST(release_removes_the_key) {
 }
 
 BED_TEST(release_without_a_callback) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
   assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, NULL), 0);
   bed_until(bed, server_keys(bed->server) == 0);
   bed_settle(bed);
@@ -182,15 +169,13 @@ BED_TEST(release_unheld_lock) {
   assert_error(release(c), BELAY_ENOTOWNER);
   assert_string_equal(value_of(c), "somebody else");
   server_do(bed->server, "DEL", key_of(c), NULL);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
+  assert_ok(try_lock(c), release(c));
   assert_error(release(c), BELAY_ENOTOWNER);
   assert_int_equal(c->ended, 3);
 }
 
 BED_TEST(release_foreign_token) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
   foreign_holder(c, 60000);
   assert_error(release(c), BELAY_ENOTOWNER);
   assert_string_equal(value_of(c), "somebody else");
@@ -202,15 +187,12 @@ BED_TEST(release_foreign_token) {
 }
 
 BED_TEST(release_key_of_other_type) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
   server_do(bed->server, "DEL", key_of(c), NULL);
   server_do(bed->server, "RPUSH", key_of(c), "a", NULL);
   assert_error(release(c), BELAY_ENOTOWNER);
   assert_int_equal(server_integer(bed->server, "LLEN", key_of(c), NULL), 1);
 }
-
-/* ---- names, keys, tokens ---- */
 
 TEST(key_format) {
   static const char *const parts[] = {"shop", "eu{1}"};
@@ -300,8 +282,6 @@ BED_TEST(default_label) {
   belay_lock_token(c->lock, token, sizeof token);
   check_token(token, label);
 }
-
-/* ---- the rest ---- */
 
 BED_TEST(held_lock_with_ref_keeps_loop_alive) {
   contender_t *c = contender_new(bed, "door", NULL);

@@ -3,8 +3,6 @@
  * middle of an acquire. */
 #include "support/fixtures/lease/fencing.h"
 
-/* ---- proposers that come late ---- */
-
 TEST_IN(paused_proposer_is_refused, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t paused = read_all_by_hand(nodes, c);
@@ -98,8 +96,6 @@ TEST_IN(resent_accept, nodes, nodes_open(1, NULL)) {
   assert_int_equal(accept_by_hand(nodes->server[0], c, number, "another's"), 0);
   assert_int_equal(accept_by_hand(nodes->server[0], c, number - 1, "mine"), 0);
 }
-
-/* ---- in the middle of it ---- */
 
 /* Springs when the first nodes are about to be sent that script. */
 typedef struct trap {

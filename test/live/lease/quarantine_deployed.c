@@ -4,15 +4,12 @@
 #include "support/deployments/group.h"
 #include "support/servers/quarantine.h"
 
-/* ---- a replica that takes over ---- */
-
 TEST_ON(a_replica_that_takes_over_does_not_vote_at_first, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   belay_lock_options_t options = quarantine_options();
   contender_t *before = contender_new(bed, "door", &options);
   contender_t *after = contender_new(bed, "window", &options);
-  assert_error(wait_for(before), 0);
-  assert_error(release(before), 0);
+  assert_ok(wait_for(before), release(before));
   replicas_wait(group_replicas(group), 0);
   unsigned primary = group_fail_over(group, GROUP_KILLED);
   ask_until(after, BELAY_VOTE_QUARANTINED, 1);
@@ -24,8 +21,6 @@ TEST_ON(a_replica_that_takes_over_does_not_vote_at_first, group, group_start(NUL
   assert_true(server_time_ms(server) - since >= MAX_TTL);
   bed_close(bed);
 }
-
-/* ---- a cluster ---- */
 
 static void expect_refused(bed_t *bed, int error, const char *detail) {
   assert_error(error, BELAY_EINVAL);

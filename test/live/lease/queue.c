@@ -8,8 +8,6 @@
 enum { MANY = 40 };
 #define LONG 20000 /* a poll comes too late for any test */
 
-/* ---- who has it next ---- */
-
 /* Gives it back as soon as it has it, and notes in which order that was. */
 typedef struct turns {
   contender_t *all[MANY + 1];
@@ -60,8 +58,7 @@ BED_TEST(queue_order_and_hand_over) {
   options.fencing = true;
   options.max_handovers = 1000;
   turns_t turns = {.grow = true, .least_ttl = INT64_MAX};
-  contender_t *holder = contender_new(bed, "door", &options);
-  assert_error(try_lock(holder), 0);
+  contender_t *holder = contender_holding(bed, "door", &options);
   for (unsigned i = 0; i < MANY; i++)
     ask(bed, bed->client, &turns, i, &options);
   bed_run_for(bed, 100);
@@ -81,8 +78,7 @@ BED_TEST(hand_overs_are_limited) {
   belay_lock_options_t options = patient();
   options.max_handovers = 4;
   turns_t turns = {.least_ttl = INT64_MAX};
-  contender_t *holder = contender_new(bed, "door", &options);
-  assert_error(try_lock(holder), 0);
+  contender_t *holder = contender_holding(bed, "door", &options);
   for (unsigned i = 0; i < MANY; i++)
     ask(bed, bed->client, &turns, i, &options);
   ask(bed, other, &turns, MANY, &options);
@@ -105,8 +101,6 @@ BED_TEST(no_hand_overs) {
   bed_until(bed, turns.count == 10 && all_at_rest(&turns));
   assert_int_equal((uint64_t)server_publications(bed->server) - before, 10);
 }
-
-/* ---- others elsewhere ---- */
 
 /* Holds for a moment, then gives it back in its way, and wants it again. */
 typedef struct busy {
@@ -194,8 +188,6 @@ TEST(polling_client_gets_grants) {
   assert_true(turns >= 1);
 }
 
-/* ---- who leaves the line ---- */
-
 BED_TEST(canceled_waiter_is_skipped) {
   belay_lock_options_t options = patient();
   contender_t *all[5];
@@ -204,14 +196,12 @@ BED_TEST(canceled_waiter_is_skipped) {
   assert_error(try_lock(all[0]), 0);
   for (int i = 1; i < 5; i++)
     assert_error(begin_acquire(all[i], i == 3 ? 100 : BELAY_FOREVER), 0);
-  assert_error(cancel(all[1]), 0);
-  assert_error(begin_close(all[2]), 0);
+  assert_ok(cancel(all[1]), begin_close(all[2]));
   bed_until(bed, all[3]->ended == 1); /* its time is over */
   assert_error(all[1]->status, BELAY_ECANCELED);
   assert_error(all[3]->status, BELAY_ETIMEDOUT);
   assert_error(belay_lock_error(all[3]->lock), BELAY_EHELD);
-  assert_error(release(all[0]), 0);
-  assert_error(outcome(all[4]), 0);
+  assert_ok(release(all[0]), outcome(all[4]));
   assert_true(is_on_server(all[4]));
 }
 
@@ -219,11 +209,9 @@ BED_TEST(loss_gives_turn_to_next) {
   belay_lock_options_t options = patient();
   options.ttl_ms = kept_ttl();
   options.watchdog = BELAY_WATCHDOG_OFF;
-  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *holder = contender_holding(bed, "door", &options);
   contender_t *heir = contender_new(bed, "door", &options);
-  assert_error(try_lock(holder), 0);
-  assert_error(begin_acquire(heir, BELAY_FOREVER), 0);
-  assert_error(outcome(heir), 0);
+  assert_ok(begin_acquire(heir, BELAY_FOREVER), outcome(heir));
   assert_int_equal(holder->lost, 1);
   assert_true(holder->lost_at < heir->ended_at);
   assert_true(is_on_server(heir));
@@ -236,13 +224,10 @@ BED_TEST(queued_waiter_reports_unreachable) {
   contender_t *first = contender_new(bed, "door", &options);
   contender_t *second = contender_new(bed, "door", &options);
   server_kill(bed->server);
-  assert_error(begin_acquire(first, 30000), 0);
-  assert_error(begin_acquire(second, 3000), 0);
+  assert_ok(begin_acquire(first, 30000), begin_acquire(second, 3000));
   assert_error(outcome(second), BELAY_EUNREACHABLE);
   assert_error(cancel(first), 0);
 }
-
-/* ---- hand-overs that do not come about ---- */
 
 typedef struct far {
   bed_t *bed;
@@ -260,8 +245,7 @@ static far_t begin_passing(int64_t delay) {
   belay_lock_options_t o = patient();
   far.giver = contender_of(far.bed, client, "door", &o);
   far.heir = contender_of(far.bed, client, "door", &o);
-  assert_error(try_lock(far.giver), 0);
-  assert_error(begin_acquire(far.heir, BELAY_FOREVER), 0);
+  assert_ok(try_lock(far.giver), begin_acquire(far.heir, BELAY_FOREVER));
   relay_delay(far.wire, delay);
   assert_error(begin_release(far.giver), 0);
   return far;
@@ -286,8 +270,7 @@ TEST(receiver_canceled_during_hand_over) {
 TEST(receiver_closed_during_hand_over) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
-  assert_error(begin_close(far.heir), 0);
-  assert_error(outcome(far.giver), 0);
+  assert_ok(begin_close(far.heir), outcome(far.giver));
   bed_until(far.bed, far.heir->closed == 1);
   end_passing(&far);
 }
@@ -295,8 +278,7 @@ TEST(receiver_closed_during_hand_over) {
 TEST(holder_closed_during_hand_over) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
-  assert_error(begin_close(far.giver), 0);
-  assert_error(outcome(far.heir), 0);
+  assert_ok(begin_close(far.giver), outcome(far.heir));
   assert_true(is_on_server(far.heir));
   assert_error(release(far.heir), 0);
   end_passing(&far);
@@ -316,21 +298,17 @@ TEST(hand_over_reply_lost) {
   end_passing(&far);
 }
 
-/* ---- what is heard ---- */
-
 /* A waiter with a very long poll interval gets the lock soon after another client's release. */
 static void expect_a_wake_up(bed_t *bed) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = patient();
-  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *holder = contender_holding(bed, "door", &options);
   contender_t *waiter = contender_of(bed, other, "door", &options);
-  assert_error(try_lock(holder), 0);
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
   bed_run_for(bed, 200 * slow());
   assert_int_equal(waiter->ended, 0);
   int64_t began = clock_now();
-  assert_error(release(holder), 0);
-  assert_error(outcome(waiter), 0);
+  assert_ok(release(holder), outcome(waiter));
   assert_true(clock_since_ms(began) < 1000 * slow());
 }
 
@@ -356,14 +334,11 @@ BED_TEST(polling_lock_publishes_nothing) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = lock_options();
   options.wakeup = BELAY_WAKE_POLL;
-  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *holder = contender_holding(bed, "door", &options);
   contender_t *waiter = contender_of(bed, other, "door", &options);
-  assert_error(try_lock(holder), 0);
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
   bed_run_for(bed, 100);
-  assert_error(release(holder), 0);
-  assert_error(outcome(waiter), 0);
-  assert_error(release(waiter), 0);
+  assert_ok(release(holder), outcome(waiter), release(waiter));
   assert_int_equal(server_publications(bed->server), 0);
   assert_int_equal(server_calls(bed->server, deployment_subscribe()), 0);
 }
@@ -394,12 +369,9 @@ BED_TEST(hand_over_at_end_of_wait) {
   contender_t *holder = contender_of(bed, other, "door", &options);
   contender_t *waiter = contender_new(bed, "door", &options);
   contender_t *giver = contender_new(bed, "door", &options);
-  assert_error(try_lock(holder), 0);
-  assert_error(begin_acquire(waiter, 1000), 0);
+  assert_ok(try_lock(holder), begin_acquire(waiter, 1000));
   bed_run_for(bed, 100); /* two attempts, which find the lock held */
-  assert_error(release(holder), 0);
-  assert_error(try_lock(giver), 0);
-  assert_error(begin_release(giver), 0);
+  assert_ok(release(holder), try_lock(giver), begin_release(giver));
   usleep(1000000); /* the loop stands still until the wait is over */
   assert_error(outcome(giver), 0);
   assert_error(outcome(waiter), BELAY_ETIMEDOUT);

@@ -20,8 +20,6 @@ static belay_lock_tally_t tally_of(const contender_t *c) {
   return tally;
 }
 
-/* ---- every pattern of nodes that somebody else has ---- */
-
 static bool is_occupied(unsigned pattern, unsigned node) {
   return (pattern >> node & 1) != 0;
 }
@@ -113,8 +111,6 @@ TEST(occupied_nodes_of_four) {
 TEST(occupied_nodes_of_five) {
   try_all_occupied(5);
 }
-
-/* ---- every pattern of nodes that answer, refuse or hang ---- */
 
 typedef enum mood { ANSWERS, REFUSES, HANGS, MOODS } mood_t;
 

@@ -41,8 +41,6 @@ enum {
   STORM_EVERY_MS = 400
 };
 
-/* ---- the stage: nodes, contenders, and what befalls them ---- */
-
 typedef struct stage {
   faults_t *faults;
   process_t process[PROCESSES];
@@ -164,8 +162,6 @@ static void disturb(stage_t *stage, int64_t seconds) {
     wake_process(stage);
 }
 
-/* ---- what came of it ---- */
-
 /* Moves the grants of all processes together and sorts them: expect_progress() comes first. */
 static verdict_t judge_all(void) {
   size_t count = 0;
@@ -217,8 +213,6 @@ TEST(failing_minority_exclusion) {
   assert_true(verdict.longest_gap <= GAP_MS * slow() * MS);
   stage_close(stage);
 }
-
-/* ---- it would be seen ---- */
 
 TEST(checker_finds_two_holders) {
   /* long holds, so that a storm meets a holder */

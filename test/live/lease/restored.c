@@ -39,8 +39,6 @@ static void extend_in_vain(remote_t *remote, contender_t *c) {
   bed_run_for(remote->nodes->bed, 2 * BEYOND_MS); /* nothing is on its way any more */
 }
 
-/* ---- it does not count at once ---- */
-
 /* The third node has lost the key and has it again; the second one does not answer. */
 static contender_t *held_and_restored(remote_t *remote) {
   contender_t *c = held_by_all(remote);
@@ -89,8 +87,6 @@ TEST_IN(restored_key_is_no_refusal, remote, remote_open(3)) {
   assert_error(belay_lock_error(c->lock), BELAY_ENOQUORUM);
   assert_int_equal(tally_of(c).node[1].vote, BELAY_VOTE_RESTORED);
 }
-
-/* ---- nor when it is not known that it was set again ---- */
 
 /* It has lost the key before an extend whose answers come too late. */
 TEST_IN(lost_retake_does_not_count, remote, remote_open(3)) {

@@ -5,16 +5,13 @@
 #include "support/base/never.h"
 #include "support/servers/quarantine.h"
 
-/* ---- servers that forgot ---- */
-
 TEST_IN(quarantined_minority, nodes, seasoned(3)) {
   contender_t *c = quarantined(nodes, "door");
   int64_t restarted = clock_now();
   server_restart(nodes->server[2]);
   ask_until(c, BELAY_VOTE_QUARANTINED, 1);
   assert_int_equal(tally_of(c).node[2].vote, BELAY_VOTE_QUARANTINED);
-  assert_error(wait_for(c), 0);
-  assert_error(release(c), 0);
+  assert_ok(wait_for(c), release(c));
   ask_until(c, BELAY_VOTE_GRANTED, 3);
   assert_true(clock_since_ms(restarted) >= MAX_TTL);
 }
@@ -91,8 +88,6 @@ TEST_IN(key_is_restored_on_empty_node, nodes, seasoned(3)) {
   nodes_settle(nodes);
   assert_int_equal(nodes_keys(nodes), 0);
 }
-
-/* ---- servers that are not who they were ---- */
 
 /* The server has a long uptime, a marker of another server, and no quarantine state yet. */
 static void expect_quarantine_from_now(contender_t *c, server_t *server) {

@@ -40,8 +40,6 @@ static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
   return server_integer(nodes->server[node], "PTTL", key_of(c), NULL);
 }
 
-/* ---- a minority that is away ---- */
-
 TEST(renewed_by_majority) {
   const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
@@ -93,8 +91,6 @@ TEST(empty_nodes_get_the_key) {
   nodes_close(nodes);
 }
 
-/* ---- a majority that is away ---- */
-
 static void expect_loss_at_its_deadline(contender_t *c) {
   int64_t deadline = believed_until(c);
   assert_int_equal(c->lost, 0);
@@ -140,8 +136,6 @@ TEST(majority_back_in_time) {
   assert_int_equal(nodes_holding(nodes, c), 5);
   nodes_close(nodes);
 }
-
-/* ---- nodes that forgot it ---- */
 
 static void take_away(nodes_t *nodes, contender_t *c, unsigned node, bool occupy) {
   forget(nodes, c, node);
@@ -317,8 +311,6 @@ TEST(late_restored_key_counts) {
   nodes_close(nodes);
 }
 
-/* ---- extending ---- */
-
 TEST(failed_extend_keeps_deadline) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = open_held(&options);
@@ -361,8 +353,6 @@ TEST(extend_by_majority) {
   assert_true(remaining_ms(c) > 50000);
   nodes_close(nodes);
 }
-
-/* ---- a client that is closed ---- */
 
 static void while_idle(nodes_t *nodes, contender_t *c) {
   (void)nodes;

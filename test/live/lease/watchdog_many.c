@@ -17,8 +17,6 @@ enum { HELD = 10000, BATCH = 250, TRIPS_MAX = 100, WAITERS = 5000 };
 #define PERIOD (TTL / 10) /* from one renewal to the next */
 #define GROWTH_MAX ((int64_t)512 * 1024)
 
-/* ---- what the client's calls are ---- */
-
 /* A trip begins when a renewal is sent and none was on its way. */
 typedef struct trips {
   size_t under_way, trips, renewals;
@@ -35,8 +33,6 @@ static void count(void *ctx, const belay_trace_t *trace) {
     trips->under_way--;
   }
 }
-
-/* ---- holders ---- */
 
 typedef struct crowd {
   bed_t *bed;
@@ -100,8 +96,6 @@ static void close_crowd(crowd_t *crowd) {
   free(crowd);
 }
 
-/* ---- how often the server is asked ---- */
-
 /* Of two periods: many go out together, and not all. */
 static bool is_spread(size_t trips) {
   return trips <= 2 * TRIPS_MAX && trips >= 2 * TRIPS_MAX / 10;
@@ -122,8 +116,6 @@ TEST(renewals_share_batches) {
   assert_true(is_spread(trips));
   close_crowd(crowd);
 }
-
-/* ---- what it costs ---- */
 
 /* Allocated bytes of this process. */
 static int64_t in_use(void) {
@@ -157,8 +149,6 @@ TEST(memory_does_not_grow) {
     assert_true(growth <= GROWTH_MAX);
   close_crowd(crowd);
 }
-
-/* ---- who waits ---- */
 
 TEST(memory_of_waiter) {
   crowd_t *crowd = open_crowd();

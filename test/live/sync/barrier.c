@@ -14,8 +14,6 @@ static void expect_ttls(bed_t *bed) {
   assert_int_equal(server_keys(bed->server), n);
 }
 
-/* ---- passing ---- */
-
 BED_TEST(all_parties_pass) {
   enum { N = 5, GENERATIONS = 20 };
   party_t p[N];
@@ -80,12 +78,9 @@ BED_TEST(opening_wakes_parties) {
   begin_and_come(&one, BELAY_FOREVER);
   bed_run_for(bed, 200 * slow());
   int64_t began = clock_now();
-  assert_error(barrier_wait_for(&other, BELAY_FOREVER), 0);
-  assert_error(end_of_barrier_wait(&one), 0);
+  assert_ok(barrier_wait_for(&other, BELAY_FOREVER), end_of_barrier_wait(&one));
   assert_between(clock_since_ms(began), 0, 1000 * slow());
 }
-
-/* ---- not passing ---- */
 
 BED_TEST(canceled_party_does_not_count) {
   party_t one, other;
@@ -158,8 +153,7 @@ BED_TEST(withdrawal_after_opening) {
   } while (stats.writes == before);
   server_resume(bed->server);
   server_do(bed->server, "PING", NULL); /* it has read what was there */
-  assert_error(belay_barrier_cancel(one.barrier), 0);
-  assert_error(end_of_barrier_wait(&one), 0);
+  assert_ok(belay_barrier_cancel(one.barrier), end_of_barrier_wait(&one));
   assert_error(end_of_barrier_wait(&other), 0);
   assert_int_equal(one.generation, 1);
   assert_int_equal(other.generation, 1);
@@ -230,8 +224,6 @@ BED_TEST(expires_after_last_use) {
   assert_int_equal(p.generation, 1);
   expect_ttls(bed);
 }
-
-/* ---- closing ---- */
 
 static void close_it(party_t *p) {
   p->then = NULL;

@@ -7,8 +7,6 @@
 #include "support/servers/process.h"
 #include "support/deployments/relay.h"
 
-/* ---- dying ---- */
-
 /* Comes again and again, and tells of each generation. */
 static int play_party(const char *url, const char *count, const char *times) {
   bed_t *bed = bed_open_at(url, NULL);
@@ -69,8 +67,7 @@ BED_TEST(killed_party_loses_its_place) {
   process = start_party(bed, "3", "1");
   assert_int_equal(generation_of(&process), 1);
   assert_int_equal(process_wait(&process), 0);
-  assert_error(end_of_barrier_wait(&one), 0);
-  assert_error(end_of_barrier_wait(&other), 0);
+  assert_ok(end_of_barrier_wait(&one), end_of_barrier_wait(&other));
 }
 
 /* A party without a reply asks again, and learns the generation in which it passed. */
@@ -97,8 +94,7 @@ TEST(replies_lost) {
     else
       relay_cut(bed->relay);
     relay_delay(bed->relay, 0);
-    assert_error(end_of_barrier_wait(&far), 0);
-    assert_error(end_of_barrier_wait(&other), 0);
+    assert_ok(end_of_barrier_wait(&far), end_of_barrier_wait(&other));
     assert_int_equal(far.generation, g);
     assert_int_equal(other.generation, g);
     assert_int_equal(there(bed), 0);
@@ -136,8 +132,7 @@ BED_TEST(long_polls_keep_place) {
   party_of(&other, bed, bed->client, &options);
   begin_and_come(&one, BELAY_FOREVER);
   bed_run_for(bed, 2 * options.waiter_ttl_ms);
-  assert_error(barrier_wait_for(&other, 0), 0);
-  assert_error(end_of_barrier_wait(&one), 0);
+  assert_ok(barrier_wait_for(&other, 0), end_of_barrier_wait(&one));
 }
 
 BED_TEST(messages_lost) {
@@ -173,8 +168,7 @@ BED_TEST_OF(a_server_that_forgets_everything, o.reconnect_max_ms = 50) {
   server_restart(bed->server);
   bed_until(bed, there(bed) == 1);
   assert_int_equal(one.ended, 0);
-  assert_error(barrier_wait_for(&other, BELAY_FOREVER), 0);
-  assert_error(end_of_barrier_wait(&one), 0);
+  assert_ok(barrier_wait_for(&other, BELAY_FOREVER), end_of_barrier_wait(&one));
   assert_int_equal(one.generation, 1);
 }
 

@@ -3,8 +3,6 @@
 #include "support/fixtures/lease/persons.h"
 #include "support/deployments/relay.h"
 
-/* ---- being elected ---- */
-
 PERSONS_TEST(candidate_is_elected) {
   person_t *p = person_new(bed, "me");
   assert_true(belay_election_term(p->election) == 0);
@@ -78,8 +76,7 @@ PERSONS_TEST(resign_candidate) {
   assert_error(p->resign_status, 0);
   assert_int_equal(p->campaigned, 1);
   assert_error(p->campaign_status, BELAY_ECANCELED);
-  assert_error(campaign(p), 0);
-  assert_error(belay_election_resign(p->election, NULL), 0);
+  assert_ok(campaign(p), belay_election_resign(p->election, NULL));
   bed_until(bed, p->campaigned == 2);
   assert_int_equal(p->elected, 0);
   assert_error(belay_election_resign(leader->election, NULL), 0);
@@ -87,8 +84,6 @@ PERSONS_TEST(resign_candidate) {
   assert_error(belay_election_campaign(p->election, NULL), 0);
   bed_until(bed, p->elected == 1);
 }
-
-/* ---- being deposed ---- */
 
 static int64_t leads_until(const person_t *p) {
   int64_t now = clock_now();
@@ -148,15 +143,11 @@ PERSONS_TEST(campaign_in_deposed_callback) {
   }
 }
 
-/* ---- observing ---- */
-
 PERSONS_TEST(observer_reports_changes) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options), *watcher = person_of(bed, client, &options);
-  assert_error(observe(watcher, 1), 0);
-  assert_error(observe(watcher, 1), 0);
-  assert_error(observe(p, 1), 0);
+  assert_ok(observe(watcher, 1), observe(watcher, 1), observe(p, 1));
   assert_int_equal(watcher->sights, 0);
   bed_until(bed, watcher->sights == 1 && p->sights == 1);
   assert_true(sees(watcher, 0) && sees(p, 0)); /* the present leader first, or that there is none */
@@ -172,8 +163,7 @@ PERSONS_TEST(observer_reports_changes) {
   assert_error(resign(p), 0);
   bed_until(bed, sees(watcher, 0) && sees(p, 0));
   assert_int_equal(watcher->sights, 3);
-  assert_error(observe(watcher, 0), 0);
-  assert_error(observe(watcher, 0), 0);
+  assert_ok(observe(watcher, 0), observe(watcher, 0));
   lead(p);
   bed_until(bed, sees(p, p->term));
   bed_run_for(bed, 400);
@@ -254,8 +244,6 @@ PERSONS_TEST(observer_with_ref_keeps_loop_alive) {
   belay_election_unref(p->election);
   assert_int_equal(uv_loop_alive(&bed->loop), 0);
 }
-
-/* ---- bad input ---- */
 
 BED_TEST(invalid_arguments) {
   belay_election_options_t o;

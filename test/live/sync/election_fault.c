@@ -6,8 +6,6 @@
 #include "support/fixtures/lease/persons.h"
 #include "support/servers/process.h"
 
-/* ---- what passes, and what lasts ---- */
-
 static void stand_again(person_t *p, news_t event) {
   if (event == DEPOSED)
     assert_error(campaign(p), 0);
@@ -67,8 +65,6 @@ PERSONS_TEST(term_is_kept_while_led) {
   bed_run_for(bed, kept_ttl());
   assert_true(server_integer(bed->server, "PTTL", KEY "::fence", NULL) > 5000);
 }
-
-/* ---- several processes ---- */
 
 enum { CANDIDATES = 5, ROUNDS = 14, LINES_MAX = 4096 };
 

@@ -4,8 +4,6 @@
 #include "support/fixtures/lease/latches.h"
 #include "support/deployments/relay.h"
 
-/* ---- counting ---- */
-
 BED_TEST(opens_after_count) {
   handle_t h;
   handle_new(&h, bed, 3);
@@ -17,8 +15,7 @@ BED_TEST(opens_after_count) {
   bed_run_for(bed, 100);
   assert_int_equal(h.ended, 1);
   assert_int_equal(count(&h, "c"), 0);
-  assert_error(end_of_latch_wait(&h), 0);
-  assert_error(latch_wait_for(&h, 0), 0);
+  assert_ok(end_of_latch_wait(&h), latch_wait_for(&h, 0));
 }
 
 BED_TEST(operation_counts_once) {
@@ -212,8 +209,6 @@ BED_TEST(key_of_other_type) {
   assert_int_equal(server_integer(bed->server, "HLEN", KEY, NULL), 1);
 }
 
-/* ---- closing ---- */
-
 static void close_it(handle_t *h) {
   h->then = NULL;
   assert_error(begin_close_latch(h), 0);
@@ -266,8 +261,7 @@ TEST(close_in_each_callback) {
       handle_new(&h, bed, 2);
       h.then = closes[i];
       if (where == 0) {
-        assert_error(begin_count(&h, &t, NULL), 0);
-        assert_error(begin_count(&h, &more, NULL), 0);
+        assert_ok(begin_count(&h, &t, NULL), begin_count(&h, &more, NULL));
       } else {
         assert_error(begin_latch_wait(&h, where == 2 ? 50 : 0), 0);
         if (where == 3) /* one ends the other */
@@ -293,8 +287,6 @@ BED_TEST(wait_in_callback) {
   bed_until(bed, h.ended == 5);
   assert_error(h.status, BELAY_ETIMEDOUT);
 }
-
-/* ---- bad input ---- */
 
 BED_TEST(invalid_arguments) {
   handle_t h;

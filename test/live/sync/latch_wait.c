@@ -6,8 +6,6 @@
 #include "support/fixtures/lease/latches.h"
 #include "support/servers/process.h"
 
-/* ---- waiting ---- */
-
 BED_TEST(wait_times_out_or_is_canceled) {
   handle_t h;
   handle_new(&h, bed, 1);
@@ -15,8 +13,7 @@ BED_TEST(wait_times_out_or_is_canceled) {
   assert_error(latch_wait_for(&h, 300), BELAY_ETIMEDOUT);
   assert_between(clock_since_ms(began), 298, 300 + 200 * slow());
   assert_error(belay_latch_cancel(h.latch), BELAY_ESTATE);
-  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
-  assert_error(belay_latch_cancel(h.latch), 0);
+  assert_ok(begin_latch_wait(&h, BELAY_FOREVER), belay_latch_cancel(h.latch));
   assert_error(belay_latch_cancel(h.latch), BELAY_ESTATE);
   assert_error(end_of_latch_wait(&h), BELAY_ECANCELED);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
@@ -57,9 +54,7 @@ BED_TEST(opening_before_subscription) {
     for (int turns = 0; turns < i / 4; turns++)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
     assert_int_equal(count(&other, NULL), 0);
-    assert_error(end_of_latch_wait(&h), 0);
-    assert_error(begin_close_latch(&h), 0);
-    assert_error(begin_close_latch(&other), 0);
+    assert_ok(end_of_latch_wait(&h), begin_close_latch(&h), begin_close_latch(&other));
     bed_until(bed, h.closed == 1 && other.closed == 1);
     if (i % 2 == 0) /* the next one has to subscribe again */
       server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
@@ -181,8 +176,6 @@ TEST(authentication_fails) {
   assert_error(t.status, BELAY_EAUTH);
   bed_close(bed);
 }
-
-/* ---- several clients and processes ---- */
 
 enum { PROCESSES = 4, WAITERS = 6 };
 

@@ -3,8 +3,6 @@
 
 #include "support/fixtures/subscriber.h"
 
-/* ---- messages ---- */
-
 BED_TEST(message_reaches_other_client) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   subscriber_t s = {0};
@@ -106,8 +104,6 @@ BED_TEST(late_subscriber_gets_listening) {
   bed_until(bed, one.messages == 1 && two.messages == 1);
   assert_string_equal(two.story, "LM");
 }
-
-/* ---- gaps ---- */
 
 static void kill_listeners(bed_t *bed) {
   int64_t killed = server_integer(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
@@ -218,8 +214,6 @@ BED_TEST(gap_after_queued_messages) {
   assert_string_equal(s.story, "LMMMMMGL");
 }
 
-/* ---- callbacks that end things ---- */
-
 typedef enum what { SUBSCRIPTION, CLIENT, BELAY, WHATS } what_t;
 
 typedef struct plan {
@@ -275,8 +269,6 @@ TEST(close_in_each_callback) {
     for (what_t what = 0; what < WHATS; what++)
       play(event, what);
 }
-
-/* ---- how a publication ends ---- */
 
 BED_TEST(cancel_publication) {
   publication_t p = {0};
@@ -338,8 +330,6 @@ BED_TEST(invalid_arguments) {
   assert_error(belay_subscription_close(NULL, NULL), BELAY_EINVAL);
   belay_request_init(NULL);
 }
-
-/* ---- the loop ---- */
 
 BED_TEST(ref_keeps_loop_alive) {
   subscriber_t s = {0};

@@ -36,8 +36,6 @@ static void check(int row, const belay_fence_t *before, uint64_t number, const c
   assert_memory_equal(&fence, &after, sizeof fence);
 }
 
-/* ---- numbers ---- */
-
 #define BEFORE 100 /* stored before the row's request, with the token "mine" */
 
 static const struct {
@@ -103,8 +101,6 @@ TEST(later_holder_replaces_earlier) {
   }
 }
 
-/* ---- tokens ---- */
-
 #define TOKEN(text)                                                                                \
   { text, sizeof text - 1 }
 
@@ -167,16 +163,12 @@ TEST(shorter_token_clears_the_rest) {
   check(0, &before, 8, "x", 1, 0);
 }
 
-/* ---- nothing at all ---- */
-
 TEST(null_arguments) {
   belay_fence_t fresh = {0};
   assert_int_equal(belay_fence_guard(NULL, 7, belay_string("x")), BELAY_EINVAL);
   check(0, &fresh, 7, NULL, 0, BELAY_EINVAL);
   check(1, &fresh, 7, NULL, 1, BELAY_EINVAL);
 }
-
-/* ---- the script ---- */
 
 TEST(script_text) {
   size_t len = 0;

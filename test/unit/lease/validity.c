@@ -12,8 +12,6 @@
 #define MEMBERS 5
 #define ROUNDS 20000
 
-/* ---- validity ---- */
-
 typedef struct row {
   uint32_t ttl_ms;
   int32_t drift_ms;
@@ -91,8 +89,6 @@ TEST(validity_grows_with_ttl) {
     before = validity;
   }
 }
-
-/* ---- deadline ---- */
 
 /* The deadline of a lease on n nodes that keep it until these times. */
 static uint64_t deadline(const uint64_t *until, uint8_t n, uint8_t quorum) {

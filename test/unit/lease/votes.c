@@ -69,8 +69,6 @@ static int expected(const hand_t *hand) {
   return n - count(hand, NEVER) < majority ? BELAY_EPERM : BELAY_ENOQUORUM;
 }
 
-/* ---- acquires ---- */
-
 TEST(acquire_status) {
   hand_t hand;
   for (unsigned n = 1; n <= NODES_MAX; n++)
@@ -130,8 +128,6 @@ TEST(decision_at_first_possible_vote) {
     }
 }
 
-/* ---- what keeps and gives back ---- */
-
 TEST(definite_refusals) {
   static const belay__round_t rounds[] = {BELAY__ROUND_EXTEND, BELAY__ROUND_RELEASE};
   hand_t hand;
@@ -158,8 +154,6 @@ TEST(lost_round_stays_lost) {
         assert_int_equal(won, count(&hand, YES) >= n / 2 + 1);
       }
 }
-
-/* ---- fencing numbers ---- */
 
 TEST(refused_number_is_read_again) {
   hand_t hand;
