@@ -52,6 +52,7 @@ typedef struct option {
   option_kind_t kind;
   char letter;  /* short form; 0: none */
   bool forever; /* of a duration: the word "forever" gives BELAY_FOREVER */
+  bool bare;    /* of a duration: it may be missing, which gives max */
 } option_t;
 
 /* A row of each kind. The last argument is the help. Other members may follow it: .letter = 'q'. */

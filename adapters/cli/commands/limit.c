@@ -166,7 +166,9 @@ static const option_t limit_options[] = {
     NUMBER("cost", 0, BELAY_LIMITER_UNITS_MAX, &asked.cost,
            "number of tokens to take; 0: only read the state; default 1", .letter = 'c'),
     DURATION("wait", 1, DAY_MS, &asked.wait_ms,
-             "wait until it is allowed, if that takes at most this time", .letter = 'w'),
+             "wait until it is allowed, if that takes at most this time; without a time, at most "
+             "a day",
+             .letter = 'w', .bare = true),
     FLAG("reset", &asked.reset, "forget the tokens that were taken, and a ban"),
     DURATION("ban", 0, 10 * YEAR_MS, &asked.ban_ms,
              "deny everything for this time, by the server's clock; 0 lifts a ban"),
@@ -192,7 +194,7 @@ const command_t limit_command = {
             "--reset and --ban change KEY, and take no tokens.",
     .examples =
         EXAMPLES({"Send at most ten mails per minute, from all machines together",
-                  "belay limit mails --rate 10/min --wait 1h -- sendmail -t < mail"},
+                  "belay limit mails --rate 10/min --wait -- sendmail -t < mail"},
                  {"In a script: three tries per hour for each user",
                   "belay limit \"login::$USER\" --rate 3/h --quiet || exit 1"},
                  {"Ban a user for a day", "belay limit \"login::$USER\" --rate 3/h --ban 1d"}),

@@ -45,6 +45,8 @@ const char *option_value_name(const option_t *option) {
                                       [OPTION_NUMBER] = "N",
                                       [OPTION_DURATION] = "DURATION",
                                       [OPTION_RATE] = "RATE"};
+  if (option->bare)
+    return "[DURATION]";
   return option->value != NULL ? option->value : names[option->kind];
 }
 
@@ -98,6 +100,10 @@ static const char *wrong_range(const option_t *option) {
 
 static const char *set_duration(const option_t *option, const char *value) {
   int64_t ms;
+  if (value == NULL) {
+    *option->to.number = option->max;
+    return NULL;
+  }
   if (option->forever && strcmp(value, "forever") == 0) {
     *option->to.number = BELAY_FOREVER;
     return NULL;
@@ -193,7 +199,8 @@ static bool take(reading_t *r, const option_t *option, const char *value) {
   return wrong == NULL;
 }
 
-/* value: the attached value; NULL: none. */
+/* value: the attached value; NULL: none. A value that may be missing is the next word if that is a
+ * duration. */
 static bool take_next(reading_t *r, const option_t *option, const char *value) {
   if (option->kind == OPTION_FLAG) {
     if (value == NULL)
@@ -201,7 +208,9 @@ static bool take_next(reading_t *r, const option_t *option, const char *value) {
     complain("--%s takes no value", option->name);
     return false;
   }
-  if (value != NULL)
+  int64_t ms;
+  bool bare = option->bare && (r->next == r->end || !units_duration(*r->next, &ms));
+  if (value != NULL || bare)
     return take(r, option, value);
   if (r->next != r->end)
     return take(r, option, *r->next++);

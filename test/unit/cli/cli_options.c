@@ -15,7 +15,7 @@ static struct {
   bool flag, other;
   const char *text;
   texts_t texts;
-  int64_t number, wait;
+  int64_t number, wait, bare;
   rate_t rate;
 } asked;
 
@@ -26,6 +26,7 @@ static const option_t options[] = {
     TEXTS("texts", "T", &asked.texts, NULL),
     NUMBER("number", -5, 5, &asked.number, NULL),
     DURATION("wait", 0, 1000, &asked.wait, NULL, .forever = true),
+    DURATION("bare", 0, 1000, &asked.bare, NULL, .bare = true),
     RATE("rate", &asked.rate, NULL, .min = 1, .max = 100),
     {0},
 };
@@ -81,6 +82,34 @@ TEST(repeated_options) {
   assert_int_equal(asked.wait, 500);
   assert_true(asked.flag);
   assert_false(reads("--number x --number 1"));
+}
+
+TEST(a_duration_that_may_be_missing) {
+  static const struct {
+    const char *line;
+    int64_t bare;
+    size_t n; /* arguments */
+  } cases[] = {
+      {"--bare a", 1000, 1}, {"--bare 500ms a", 500, 1},    {"a --bare", 1000, 1},
+      {"--bare=0", 0, 0},    {"--bare=20ms 1s", 20, 1},     {"--bare --flag", 1000, 0},
+      {"--bare", 1000, 0},   {"--bare --bare 1s", 1000, 0}, {"--bare 1ms --bare", 1000, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (!reads(cases[i].line) || asked.bare != cases[i].bare || arguments.n != cases[i].n)
+      fail_msg("read wrongly: %s", cases[i].line);
+  assert_true(read_with(RUNS_MAYBE, NULL, "--bare -- ls"));
+  assert_string_equal(arguments.command[0], "ls");
+  assert_int_equal(asked.bare, 1000);
+  assert_false(reads("--bare 2s"));
+  assert_false(reads("--bare=x"));
+}
+
+TEST(words_stay_in_the_line) {
+  assert_true(read_with(RUNS_MAYBE, "A [B]", "-f a --text x b -- ls -f"));
+  static const char *const words[] = {"a", "b", "-f", "--text", "x", "--", "ls", "-f"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    assert_string_equal(arguments.item[i], words[i]);
+  assert_null(arguments.item[sizeof words / sizeof *words]);
 }
 
 TEST(words_behind_dashes) {
