@@ -26,7 +26,8 @@ typedef struct belay_acl_options {
    * without white space. Their wake-up channels are permitted too. Default none. */
   const char *const *keys;
   size_t keys_count; /**< number of keys, at most 64; default 0 */
-  int db;            /**< database, 0 to 65535; default 0 */
+  /** Database, 0 to 65535; default 0. If it is not 0, SELECT of it is permitted. */
+  int db;
   /** Version of the oldest server that must accept the rules: major * 10000 + minor * 100 + patch.
    * A server rejects all rules if it does not know one of the commands. At least 60000; default
    * 70000. */
@@ -48,8 +49,8 @@ BELAY_API void belay_acl_options_init(belay_acl_options_t *options);
  * CLIENT KILL is among them, because a client ends its lost connections. Servers cannot limit it to
  * the user's own connections.
  *
- * options: NULL for the defaults. *len: the length without the terminating 0. buffer: at least
- * *len + 1 bytes, otherwise it is set to ""; NULL: only *len is set.
+ * options: NULL for the defaults. len: required; *len is the length without the terminating 0.
+ * buffer: at least *len + 1 bytes; NULL: only *len is set.
  *
  * @code
  * static void print_rules(void) {
@@ -66,12 +67,13 @@ BELAY_API void belay_acl_options_init(belay_acl_options_t *options);
  * }
  * @endcode
  *
- * Returns 0, or BELAY_EINVAL: an option is out of its range, or the buffer too small. */
+ * Returns 0, or BELAY_EINVAL with "" in buffer: it is too small, or an option or a name is wrong
+ * (*len is 0). */
 BELAY_API int belay_acl_rules(const belay_acl_options_t *options, char *buffer, size_t size,
                               size_t *len);
 
-/** Return the index-th name for belay_acl_options_t.names, in alphabetical order; NULL after the
- * last. in_all: NULL, or set to true if "all" includes the name. */
+/** Return the index-th name for belay_acl_options_t.names: the features in alphabetical order, then
+ * the deployments; NULL after the last. in_all: NULL, or set to true if "all" includes the name. */
 BELAY_API const char *belay_acl_name(size_t index, bool *in_all);
 
 #ifdef __cplusplus

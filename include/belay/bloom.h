@@ -67,7 +67,8 @@ typedef enum belay_bloom_kind {
    * error_rate.
    *
    * A layer has at most BELAY_BLOOM_SEGMENT_BITS. There are at most 32 layers. When the last one is
-   * full (at 1 % after about 20,000,000 items), adding a new item ends with BELAY_EOVERFLOW. */
+   * full (at 1 % after 10,000,000 to 40,000,000 items, by the capacity of the first layer), adding
+   * a new item ends with BELAY_EOVERFLOW. */
   BELAY_BLOOM_SCALING,
   /** Forgetting: an item is found for at least window_ms and at most 2 * window_ms after its last
    * add, then it is new again.
@@ -98,14 +99,15 @@ typedef struct belay_bloom_options {
   /** Number of bits, instead of capacity: 1 to BELAY_BLOOM_BITS_MAX. ROTATING: bits of each window,
    * at most BELAY_BLOOM_SEGMENT_BITS. SCALING: not allowed. 0: capacity is used. */
   int64_t bits;
-  /** With bits: bits per item, 1 to BELAY_BLOOM_HASHES_MAX. Default 0: 14. */
+  /** With bits: bits per item, 1 to BELAY_BLOOM_HASHES_MAX. Default 0: 14. With capacity: must be
+   * 0. */
   unsigned hashes;
 
   /** Seed of the hash function. Filters with different seeds have different false positives.
    * Default 0. */
   uint64_t seed;
-  /** Secret key of the hash function, BELAY_BLOOM_KEY_LEN bytes, for items that an attacker can
-   * choose. It requires a seed of 0. Default NULL: no key.
+  /** Secret key of the hash function, BELAY_BLOOM_KEY_LEN bytes, copied; for items that an attacker
+   * can choose. It requires a seed of 0. Default NULL: no key.
    *
    * With a key, items are hashed with SipHash-2-4 instead of XXH3. Without one, an attacker can
    * compute items with the same bits, and so fill the filter or produce false positives. The key
@@ -115,8 +117,9 @@ typedef struct belay_bloom_options {
 
   /** Lifetime of the filter after its creation, in milliseconds: 1,000 to 315,360,000,000 (ten
    * years). 0: no end. Default 2,592,000,000, 30 days, because a full filter is of no use. The
-   * program that creates the filter decides. ROTATING: not used; the filter ends two windows after
-   * its last use. */
+   * program that creates the filter decides. ROTATING: not used; the filter ends two windows and
+   * up to 2 s after the start of the window of the last add, or after its creation. Reads do not
+   * extend it. */
   int64_t ttl_ms;
   /** ROTATING: length of a window in milliseconds, 1,000 to 31,536,000,000. Required. Other kinds:
    * must be 0. */
@@ -136,17 +139,15 @@ BELAY_API void belay_bloom_options_init(belay_bloom_options_t *options);
 BELAY_API int belay_bloom_new(belay_client_t *client, const belay_bloom_options_t *options,
                               belay_bloom_t **out);
 
-/** Receives the result of an operation. It runs exactly once, on the loop, never inside the call
- * that started the operation. It may call any function, also reuse the request or close the handle.
- * status, for all operations:
+/** Receives the result of an operation; see CALLBACKS in belay/loop.h. status, for all operations:
  *
  *   0                   the server answered
  *   BELAY_EUNREACHABLE  nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_ETIMEDOUT     nothing was sent, because the filter was still being opened
- *   BELAY_EUNKNOWN      sent and not answered, or only a part of many items could be sent; it may
- *                       have been executed. An add is not retried, because a retry cannot know
- *                       whether the item was new. All other operations are retried until the
- *                       deadline
+ *   BELAY_EUNKNOWN      sent and not answered, or a part of an add_many failed; it may have been
+ *                       executed. An add is not retried, because a retry cannot know whether the
+ *                       item was new. All other operations are retried until the deadline, or an
+ *                       error (see BELAY_EUNKNOWN in belay/request.h)
  *   BELAY_EMISMATCH     the server has a filter of this name with other options, or another value;
  *                       belay_detail() names the difference. Nothing was done. Exception: if the
  *                       filter was recreated with other options after this handle opened it, an add
@@ -162,7 +163,8 @@ BELAY_API int belay_bloom_new(belay_client_t *client, const belay_bloom_options_
  * BELAY_ELOST has two causes:
  *
  *   - The whole filter is gone: another client cleared it, its ttl is over, or the server lost it.
- *     All operations under way end so. The next one creates the filter anew.
+ *     In each open handle all operations under way end so, or else the first one that starts
+ *     later. The next one creates the filter anew.
  *   - Some of its keys are gone, by eviction or deletion. Every operation that needs one of them
  *     ends so, until belay_bloom_clear(). Bits that an add wrote to a missing key are removed at
  *     once; if that fails, by the next add, or when the filter is created or cleared.
@@ -179,8 +181,8 @@ BELAY_API int belay_bloom_new(belay_client_t *client, const belay_bloom_options_
  * Cost: a PLAIN filter is read and written bit by bit. A SCALING or ROTATING filter is in one slot
  * of a cluster, and a script handles each item in about 20 us of the server, more with more layers.
  * Tens of thousands of items are split into many calls; choose timeout_ms accordingly. The first
- * operation of a handle opens the filter, with up to three more round trips, and with many commands
- * if it creates many segments. Operations that start meanwhile wait. */
+ * operation of a handle opens the filter, with one more round trip; to create the filter takes two,
+ * and one per 256 segments of a PLAIN filter. Operations that start meanwhile wait. */
 typedef void (*belay_bloom_cb)(belay_request_t *request, int status);
 
 /** Receives the answer for one item; false if status is not 0. The rules of belay_bloom_cb apply.
@@ -245,9 +247,9 @@ typedef void (*belay_bloom_options_cb)(belay_request_t *request, int status,
 /* ---- operations ----
  *
  * Each function returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY,
- * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. An item
- * has 0 to BELAY_BLOOM_ITEM_MAX bytes; the empty item is an item too. Items are hashed before the
- * function returns. */
+ * BELAY_ENOMEM, BELAY_ESYSTEM (no random bytes), BELAY_ECLOSING or BELAY_EFORK. After an error the
+ * callback does not run. An item has 0 to BELAY_BLOOM_ITEM_MAX bytes; the empty item is an item
+ * too. Items are hashed before the function returns. */
 
 /** Open the filter: read its configuration, or create it. All operations do this when needed; call
  * it to learn early whether the options match. It never changes an existing filter. */
@@ -290,9 +292,10 @@ BELAY_API int belay_bloom_exists_many(belay_bloom_t *bloom, belay_request_t *req
 BELAY_API int belay_bloom_info(belay_bloom_t *bloom, belay_request_t *request,
                                belay_bloom_info_cb cb);
 
-/** Delete the filter, whatever its options were: its configuration and its bits. The server frees
- * the memory in the background. Operations under way may end with BELAY_ELOST. The next operation
- * creates the filter anew. */
+/** Delete the filter, whatever its options were: its configuration and its bits. A string of
+ * another program at its key is deleted too. The server frees the memory in the background.
+ * Operations under way may end with BELAY_ELOST, and so may the next one of another handle. The
+ * next operation of this handle creates the filter anew. */
 BELAY_API int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb);
 
 /** Return options.data. */

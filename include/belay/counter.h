@@ -55,8 +55,8 @@ typedef struct belay_counter_loss {
   size_t key_len;
   /** Sum of the adds that are lost. */
   int64_t amount;
-  /** Reason: the server's refusal; BELAY_EUNKNOWN if the sum was not answered for op_ttl_ms;
-   * BELAY_ECANCELED if the handle was closed. */
+  /** Reason: the server's refusal; BELAY_EUNKNOWN if the sum was retried in vain, as
+   * belay_counter_add_local() describes; BELAY_ECANCELED if the handle was closed. */
   int status;
   /** true if the sum was sent and may have been counted. false: it was not counted. */
   bool maybe;
@@ -317,17 +317,18 @@ BELAY_API int belay_counter_delete_fields(belay_counter_t *counter, belay_reques
 /* ---- local adds ---- */
 
 /** Add delta in this process, without a call to the server. The adds of a key within batch_ms are
- * sent as one sum, hundreds of keys in one round trip. Each sum has an operation id, so it counts
- * once, however often it is sent. Adds to a key whose sum is not answered yet wait for the next
- * sum. The loop stays alive until the sums are answered.
+ * sent as one sum, hundreds of keys in one round trip; a sum of 0 is not sent. Each sum has an
+ * operation id, so it counts once, however often it is sent. Adds to a key whose sum is not
+ * answered yet wait for the next sum. The loop stays alive until the sums are answered.
  *
  * Possible losses:
  *
  *   - The process is killed: the adds of the last batch_ms are lost. Sums under way may have been
  *     counted or not.
  *   - No server answers: the sums stay in this process, and are sent when a server answers. A sum
- *     that was sent and not answered is retried for op_ttl_ms. After that the server may have
- *     forgotten its id, so the sum is reported as lost.
+ *     that was sent and not answered is retried for op_ttl_ms minus the client's timeout_ms, but
+ *     for at least twice that timeout_ms. After that the server may have forgotten its id, so the
+ *     sum is reported as lost.
  *   - The server refuses a sum for good: it is reported as lost.
  *   - belay_counter_close() sends all sums, and waits for the replies for at most the client's
  *     close_timeout_ms. The rest is reported as lost.

@@ -84,9 +84,9 @@ typedef struct belay_held {
  *   another error        the server's refusal */
 typedef void (*belay_held_cb)(belay_request_t *request, int status, const belay_held_t *held);
 
-/** Read one held object. Returns at most BELAY_HELD_HOLDERS_MAX holders, or as many as fit into the
- * client's max_reply. The name has 1 to 1024 bytes. To list held objects, use on_held of
- * belay_sweep_options_t (belay/sweep.h).
+/** Read one held object. Returns at most BELAY_HELD_HOLDERS_MAX holders, and at most one per 1,024
+ * bytes of the client's max_reply. Retried if the reply is lost. The name has 1 to 1024 bytes. To
+ * list held objects, use on_held of belay_sweep_options_t (belay/sweep.h).
  *
  * @code
  * static void on_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
@@ -116,7 +116,7 @@ BELAY_API int belay_held_read(belay_client_t *client, belay_request_t *request,
 /** Result of a break. */
 typedef struct belay_broken {
   size_t removed; /**< number of released holds */
-  size_t missed;  /**< number of listed holds that were gone already */
+  size_t missed;  /**< number of listed holds that were gone, or whose token is too long */
   /** Number of listed holds of unknown state: the object has more holders than the query returns,
    * and these were not among them. They are unchanged. Try again with fewer holders or a larger
    * max_reply. */
@@ -141,7 +141,7 @@ typedef void (*belay_broken_cb)(belay_request_t *request, int status, const bela
  * numbers stay and keep growing. For a Redlock, break it on most of its servers.
  *
  * Used and copied are kind, name, name_len, holders and holders_len (1 to BELAY_HELD_HOLDERS_MAX),
- * and the marks. A token of more than 256 bytes, which belay did not make, stays.
+ * and the marks. A hold whose token has more than 256 bytes, which belay did not make, stays.
  *
  * Returns as belay_held_read() does. */
 BELAY_API int belay_held_break(belay_client_t *client, belay_request_t *request,

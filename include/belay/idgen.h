@@ -184,8 +184,8 @@ typedef struct belay_idgen_options {
    * name. Default BELAY_IDGEN_EPOCH_MS, with which ids end in 2093 (BELAY_EOVERFLOW). */
   int64_t epoch_ms;
 
-  /** Maximum number of requests that wait for ids, 1 to 65,536. Further requests get BELAY_EBUSY.
-   * Default 1,024. */
+  /** SEGMENT, SNOWFLAKE: maximum number of requests that wait for ids, 1 to 65,536. Further
+   * requests get BELAY_EBUSY. Default 1,024. */
   unsigned max_waiting;
   /** Pointer of the caller, returned by belay_idgen_data(). Default NULL. */
   void *data;
@@ -213,7 +213,8 @@ BELAY_API int belay_idgen_new(belay_client_t *client, const belay_idgen_options_
  *                        written. belay_detail() says which
  *   BELAY_EINVAL, BELAY_ECLOSING, BELAY_EFORK
  *   another error        the last fetch failed, for a reason that is expected to last, such as
- *                        BELAY_EWRONGTYPE. The fetch is retried once per second */
+ *                        BELAY_EWRONGTYPE. Later calls fetch again: a get at once,
+ *                        belay_idgen_next() at most about once per second */
 BELAY_API int belay_idgen_next(belay_idgen_t *idgen, int64_t *id);
 
 /** Receives an id; id is 0 if status is not 0. It runs exactly once, on the loop, never inside
@@ -224,14 +225,16 @@ BELAY_API int belay_idgen_next(belay_idgen_t *idgen, int64_t *id);
  *   BELAY_ETIMEDOUT      there was no id before the deadline, without a failure: the clock is
  *                        behind, or the server has not answered yet
  *   BELAY_EHELD          all workers, or the requested one, are held by other generators
- *   BELAY_EUNKNOWN       the last fetch was sent and not answered. A fetch whose reply is lost is
- *                        retried until the deadline, and so is a SEQUENCE, which can only skip ids.
- *                        A SEQUENCE with min_replicas is not retried
+ *   BELAY_EUNKNOWN       the last fetch was sent and not answered. A SEQUENCE is retried until the
+ *                        deadline, which can only skip ids; with min_replicas it is not retried
  *   BELAY_EUNREACHABLE   the server could not be reached (also BELAY_ERESOLVE, BELAY_EBUSY,
  *                        BELAY_ENOMEM)
  *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   another error        an error of belay_idgen_next(), or the server's refusal, such as
- *                        BELAY_ENOREPLICAS */
+ *                        BELAY_ENOREPLICAS
+ *
+ * SEGMENT, SNOWFLAKE: BELAY_EUNKNOWN and errors for which belay_err_retryable() returns 1 end a
+ * request at its deadline. Until then belay tries again. Other errors end it at once. */
 typedef void (*belay_idgen_cb)(belay_request_t *request, int status, int64_t id);
 
 /** Receives n ids in ascending order; n is 0 if status is not 0. ids is valid until it returns. If
@@ -263,7 +266,7 @@ typedef struct belay_idgen_parts {
 
 /** Split a SNOWFLAKE id into its parts. epoch_ms is the epoch of its generator's options.
  *
- * Returns 0, or BELAY_EINVAL for a negative id or epoch_ms, or for NULL. */
+ * Returns 0, or BELAY_EINVAL for a negative id, an epoch_ms out of its range, or NULL. */
 BELAY_API int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts);
 
 /** Return options.data. */

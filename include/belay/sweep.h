@@ -131,9 +131,9 @@ typedef struct belay_sweep_options {
    * remove.
    *
    * For each key of a lock, a read/write lock, a semaphore or an election of exactly this
-   * namespace, the sweep reads the holders, and reports up to BELAY_HELD_LISTED_MAX of them. Other
-   * keys are skipped, and are missing in on_keys and in the totals. A lock with an exact key
-   * (belay_lock_options_t.key) is not found. */
+   * namespace, the sweep reads the holders, and reports up to BELAY_HELD_LISTED_MAX of them. An
+   * object without a holder is not reported. Other keys are skipped, and are missing in on_keys and
+   * in the totals. A lock with an exact key (belay_lock_options_t.key) is not found. */
   belay_sweep_held_cb on_held;
   /** Reports each page of keys. Default NULL: none. */
   belay_sweep_keys_cb on_keys;

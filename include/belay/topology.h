@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define BELAY_TOPOLOGY_SERVERS_MAX 256 /**< maximum number of returned servers */
+#define BELAY_TOPOLOGY_SERVERS_MAX 256 /**< maximum number of servers; others are missing */
 #define BELAY_TOPOLOGY_SAMPLES_MAX 100 /**< maximum number of round trips to each */
 
 /** Role that a server reports. */
