@@ -45,14 +45,12 @@ typedef struct belay_election belay_election_t;
 
 /** Reports that this handle leads, in the given term: a fencing number larger than that of every
  * earlier leader. Runs on the loop, once per term. It does not run if the term is already over,
- * because the campaign's own callback resigned or took longer than the lease. It may call any
- * function of belay, including any close. */
+ * because the campaign's own callback resigned or took longer than the lease. */
 typedef void (*belay_elected_cb)(belay_election_t *election, uint64_t term);
 
 /** Reports that this handle no longer leads, without a resignation. Runs once per loss, on the
  * loop, at the local deadline of the lease at the latest, with or without a network. The handle
- * does not become a candidate again by itself; the callback may call belay_election_campaign(). It
- * may call any function of belay, including any close. */
+ * does not become a candidate again by itself; the callback may call belay_election_campaign(). */
 typedef void (*belay_deposed_cb)(belay_election_t *election, belay_lost_t reason);
 
 /** The present leader, for an observer. Valid until the callback returns. */
@@ -63,7 +61,8 @@ typedef struct belay_leader {
   const char *value;
   /** Length of value, in bytes. */
   size_t value_len;
-  /** Rest of the leader's lease when the server answered, in milliseconds. */
+  /** Rest of the leader's lease when the server answered, in milliseconds. -1: the key has no
+   * ttl. */
   int64_t remaining_ms;
   /** 1 if this handle leads, otherwise 0. */
   int ours;
@@ -71,7 +70,6 @@ typedef struct belay_leader {
 
 /** Reports a change of the leader to an observer; "no leader" counts as a change too. The report
  * can be late: it may describe the past. A leader that led only between two polls is not reported.
- * It runs on the loop and may call any function of belay, including any close.
  *
  * status is 0, or the reason why the leader is not known at present; then leader is NULL. Such a
  * reason is reported once. When the leader is known again, it is reported again, also if it is the
@@ -80,8 +78,7 @@ typedef void (*belay_observe_cb)(belay_election_t *election, int status,
                                  const belay_leader_t *leader);
 
 /** Reports the end of a campaign or a resignation: status is 0 or an error that their comments
- * list. Runs exactly once for each that returned 0, on the loop, never inside the call that started
- * it. It may call any function of belay, including any close. */
+ * list. See CALLBACKS in belay/loop.h. */
 typedef void (*belay_election_cb)(belay_election_t *election, int status);
 
 /** Options; belay_election_options_init() sets the defaults. All times are in milliseconds. */
@@ -124,35 +121,37 @@ typedef struct belay_election_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_election_options_init(belay_election_options_t *options);
 
-/** Make a handle. It sends nothing. An election has one deployment: among several servers only a
- * majority could name the leader.
+/** Make a handle. name is 1 to 1024 bytes. It sends nothing. An election has one deployment: among
+ * several servers only a majority could name the leader.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_election_new(belay_client_t *client, belay_bytes_t name,
                                  const belay_election_options_t *options, belay_election_t **out);
 
 /** Become a candidate, until the handle is elected, resigns or is closed. Temporary faults, such as
- * a server that is away, do not end the campaign. cb may be NULL; its status:
+ * a server that is away, do not end the campaign, nor does a plain lock on the key. cb may be NULL;
+ * its status:
  *
  *   0                elected; cb runs before on_elected
  *   BELAY_ECANCELED  belay_election_resign() or a close
  *   another error    the server refused for a lasting reason, such as BELAY_EAUTH or
  *                    BELAY_EWRONGTYPE; the campaign has ended
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESTATE (a candidate or leader already), BELAY_ENOMEM,
- * BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (a candidate or leader already, or a resignation is
+ * pending), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_election_campaign(belay_election_t *election, belay_election_cb cb);
 
 /** End the campaign, or give up leadership. Other candidates are woken. If this handle becomes a
- * candidate again at once, it can be elected again. cb may be NULL. For a leader its status is that
+ * candidate again in cb, it can be elected again. cb may be NULL. For a leader its status is that
  * of belay_lock_release(). For a candidate it is 0, after the callback of the campaign.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (neither candidate nor leader), BELAY_ECLOSING or
  * BELAY_EFORK. */
 BELAY_API int belay_election_resign(belay_election_t *election, belay_election_cb cb);
 
-/** Start (on is not 0) or stop (on is 0) calls of on_observe. The first call reports the present
- * leader. An observer keeps the loop alive only after belay_election_ref().
+/** Start (on is not 0) or stop (on is 0) calls of on_observe. The first call after a start reports
+ * the present leader. A second start has no effect. An observer keeps the loop alive only after
+ * belay_election_ref().
  *
  * Returns 0, BELAY_EINVAL (there is no on_observe), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_election_observe(belay_election_t *election, int on);

@@ -40,16 +40,17 @@ extern "C" {
 typedef struct belay_latch belay_latch_t;
 
 /** Options of a latch or a barrier; belay_latch_options_init() sets the defaults. All handles of a
- * name must have the same count and ttl_ms. All times are in milliseconds. */
+ * name must have the same count, otherwise BELAY_EMISMATCH, and should have the same ttl_ms. All
+ * times are in milliseconds. */
 typedef struct belay_latch_options {
   /** Number of operations that open a latch, or of parties that open a barrier: 1 to
    * BELAY_LATCH_COUNT_MAX or BELAY_BARRIER_COUNT_MAX. Default 1. */
   unsigned count;
   /** Lifetime on the server, in milliseconds: 1000 to 604,800,000; default 3,600,000.
    *
-   * A latch expires this long after its first use, open or not; a later use makes a new latch. It
-   * never expires before the deadline of a request that has counted it down. A barrier expires this
-   * long after its last use. */
+   * A latch expires this long after its first use, open or not; the ttl_ms of that use counts. A
+   * later use makes a new latch. It never expires before the deadline of a request that has counted
+   * it down. A barrier expires this long after its last use. */
   int64_t ttl_ms;
   /** Shortest delay between two polls of a waiter, in milliseconds: 1 to 3,600,000; default 25.
    * Each delay is random. A waiter also gets a message when the latch opens, over one connection
@@ -75,8 +76,8 @@ typedef struct belay_latch_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_latch_options_init(belay_latch_options_t *options);
 
-/** Make a handle for a latch. It sends nothing: the first count or wait of any client creates the
- * latch.
+/** Make a handle for a latch. name is 1 to 1024 bytes. It sends nothing: the first count or wait of
+ * any client creates the latch.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_latch_new(belay_client_t *client, belay_bytes_t name,
@@ -106,9 +107,8 @@ typedef void (*belay_latch_count_cb)(belay_request_t *request, int status, unsig
 BELAY_API int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request,
                                      belay_bytes_t op_id, belay_latch_count_cb cb);
 
-/** Reports the end of a wait: status is 0 or an error that belay_latch_wait() lists. Runs exactly
- * once per wait that returned 0, on the loop, never inside the call that started it. It may call
- * any function of belay, including any close. */
+/** Reports the end of a wait: status is 0 or an error that belay_latch_wait() lists. See CALLBACKS
+ * in belay/loop.h. */
 typedef void (*belay_latch_cb)(belay_latch_t *latch, int status);
 
 /** Wait until the latch is open, at most wait_ms: BELAY_FOREVER for no limit, 0 to ask once. The
@@ -148,16 +148,16 @@ BELAY_API int belay_latch_close(belay_latch_t *latch, belay_latch_close_cb cb);
  * phases. */
 typedef struct belay_barrier belay_barrier_t;
 
-/** Make a handle for a barrier. It sends nothing. options->count is the number of parties.
+/** Make a handle for a barrier. name is 1 to 1024 bytes. It sends nothing. options->count is the
+ * number of parties.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_barrier_new(belay_client_t *client, belay_bytes_t name,
                                 const belay_latch_options_t *options, belay_barrier_t **out);
 
-/** Reports the end of a wait: status is 0 or an error that belay_barrier_wait() lists. Runs exactly
- * once per wait that returned 0, on the loop, never inside the call that started it. It may call
- * any function of belay, including any close. generation is valid if status is 0: the number of
- * this opening of the barrier, from 1, while the server remembers the barrier. */
+/** Reports the end of a wait: status is 0 or an error that belay_barrier_wait() lists. See
+ * CALLBACKS in belay/loop.h. generation is valid if status is 0: the number of this opening of the
+ * barrier, from 1, while the server remembers the barrier. */
 typedef void (*belay_barrier_cb)(belay_barrier_t *barrier, int status, uint64_t generation);
 
 /** Join the barrier and wait until `count` parties have joined, at most wait_ms: BELAY_FOREVER for

@@ -128,20 +128,20 @@ typedef enum belay_wakeup {
   BELAY_WAKE_POLL
 } belay_wakeup_t;
 
-/** Reports the end of an operation: status is 0 or an error that the operation's comment lists.
- * Runs exactly once for each operation that returned 0, on the loop, never inside the call that
- * started the operation. It may call any function of belay, including any close. */
+/** Reports the end of an operation: status is 0 or an error that the operation's comment lists. See
+ * CALLBACKS in belay/loop.h. */
 typedef void (*belay_lock_cb)(belay_lock_t *lock, int status);
 
 /** Reports the loss of a lock that was not released. Runs exactly once for each loss, at the local
  * deadline of the lease at the latest, with or without a network. After a stalled loop it runs
- * before all other callbacks of belay. It may call any function of belay, including any close.
+ * before all other callbacks of belay.
  *
  * belay_lock_error() returns the error of the last renewal. It is 0 if no renewal failed, for
  * example after a stalled loop. */
 typedef void (*belay_lock_lost_cb)(belay_lock_t *lock, belay_lost_t reason);
 
-/** Options; belay_lock_options_init() sets the defaults. All times are in milliseconds. */
+/** Options; belay_lock_options_init() sets the defaults. All times are in milliseconds. Options
+ * that exclude each other are BELAY_EINVAL, unless a comment names another error. */
 typedef struct belay_lock_options {
   /** Length of the lease, in milliseconds: 10 to 86,400,000; default BELAY_DEFAULT: 10,000. It has
    * no influence on watchdog: a lease with a ttl is renewed too. With a quarantine it is at most
@@ -195,7 +195,8 @@ typedef struct belay_lock_options {
    * the acquire does not queue in its client. */
   unsigned max_attempts;
   /** Margin for clocks of different rates, in milliseconds: 2 to ttl/2; default BELAY_DEFAULT:
-   * ttl/100 + 2. It is subtracted from each ttl to get the local deadline. */
+   * ttl/100 + 2. The local deadline is the ttl minus this, counted from just before the request was
+   * sent. */
   int64_t drift_ms;
   /** Time of one question to a server, in milliseconds: 1 to 600,000; default BELAY_DEFAULT: the
    * timeout_ms of the client. See TIME LIMITS in belay/request.h.
@@ -307,8 +308,8 @@ BELAY_API int belay_lock_new(belay_client_t *client, belay_bytes_t name,
  *
  * The first attempt has its whole timeout_ms, even if the wait is shorter. (With fencing on several
  * nodes: each of its rounds has.) So the status can come that much later than wait_ms. The end of
- * the wait cuts later attempts short. The result of such an attempt is not used: the status is that
- * of the attempt before it, if that one found the lock held or its queue full.
+ * the wait cuts later attempts short. If such an attempt gets no reply, the status is that of the
+ * attempt before it, if that one found the lock held or its queue full.
  *
  * Status in the callback:
  *
@@ -317,8 +318,7 @@ BELAY_API int belay_lock_new(belay_client_t *client, belay_bytes_t name,
  *   BELAY_ETIMEDOUT     wait_ms has passed: at the server's last reply another holder had the lock,
  *                       or other waiters of this client came first
  *   BELAY_EEXPIRED      granted, but the lease was over when the reply arrived
- *   BELAY_EUNKNOWN      the last attempt was sent and not answered, and the attempt before it did
- *                       not find the lock held
+ *   BELAY_EUNKNOWN      the last attempt was sent and not answered
  *   BELAY_EUNREACHABLE  nothing was sent
  *   BELAY_ERESOLVE      nothing was sent: the server's name does not resolve
  *   BELAY_ENOQUORUM     several nodes: too few of them answered; see belay_lock_tally()
@@ -326,16 +326,19 @@ BELAY_API int belay_lock_new(belay_client_t *client, belay_bytes_t name,
  *   BELAY_ENOREPLICAS   one node: too few replicas of the server have the grant
  *   BELAY_EDUPLICATE    two of the clients reach the same server
  *   BELAY_ECANCELED     belay_lock_cancel() or a close
- *   BELAY_EBUSY, BELAY_ENOMEM, BELAY_EMAXCLIENTS and the errors at belay_connect()
+ *   BELAY_EBUSY, BELAY_ENOMEM, BELAY_ESYSTEM, BELAY_EMAXCLIENTS and the errors at belay_connect()
  *                       nothing was sent
  *   another error       the server refused the lock, WAIT, or the question of the quarantine: for
  *                       example BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE
  *
- * With any status except 0 the lock is not held. belay removes in the background a key that the
- * attempt may have left on the server. If that fails, the key is gone after its ttl.
+ * An error for which belay_err_retryable() returns 1, BELAY_EUNKNOWN and BELAY_EPROTO do not end
+ * the wait; other errors, such as BELAY_EAUTH, do. With any status except 0 the lock is not held.
+ * belay removes in the background a key that the attempt may have left on the server. If that
+ * fails, the key is gone after its ttl.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (held, or an operation is pending), BELAY_ENOMEM,
- * BELAY_ECLOSING or BELAY_EFORK. */
+ * BELAY_ESYSTEM (no random bytes; readers, writers, or with fair), BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb);
 
 /** Make one attempt: belay_lock_acquire() with a wait of 0. */
@@ -369,7 +372,7 @@ BELAY_API int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_l
  * Status in the callback (cb may be NULL):
  *
  *   0                   extended
- *   BELAY_ENOTOWNER     the key is gone or has another token; the loss is reported too
+ *   BELAY_ENOTOWNER     the key is gone or has another token; the loss is reported before this
  *   BELAY_ECANCELED     the lock was released, lost or closed meanwhile
  *   another error       the lease runs until the earlier of the old and the new deadline. With
  *                       several nodes it may run longer, if some of them have extended it

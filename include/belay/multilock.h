@@ -35,12 +35,13 @@ typedef struct belay_multilock_name {
  *   return error != 0 ? error : belay_multilock_acquire(*out, 5000, on_acquired);
  * }
  * @endcode
- *  One script takes the names of one deployment, all or none. Several deployments are asked one
+ *
+ * One script takes the names of one deployment, all or none. Several deployments are asked one
  * after another, in an order that is the same in all clients with the same URLs (as written there:
  * host or path, port, database) and namespaces. So two multilocks never wait for each other.
  * Earlier deployments stay locked while a later one is waited for. If the rest is not granted in
- * time, all names are released. The lease ends with the first lease of a deployment; then the
- * others are released.
+ * time, all names are released. If an earlier lease is lost meanwhile, the acquire starts again.
+ * The lease ends with the first lease of a deployment; then the others are released.
  *
  * In a cluster (redis+cluster://) each slot counts as a deployment of its own, in the order of the
  * slots. A node of a cluster whose URL does not say so refuses names of different slots:
@@ -55,10 +56,11 @@ typedef void (*belay_multilock_cb)(belay_multilock_t *lock, int status);
  * released, and the handle can only be closed. */
 typedef void (*belay_multilock_lost_cb)(belay_multilock_t *lock, belay_lost_t reason);
 
-/** Make a handle for 1 to BELAY_MULTILOCK_MAX names; a repeated name counts once. It sends nothing.
+/** Make a handle. n is 1 to BELAY_MULTILOCK_MAX; names that are equal are locked once. It sends
+ * nothing.
  *
  *   - All clients share a belay_t. Names of the same URL and namespace have the same client.
- *   - The keys of one deployment have together at most 65,535 bytes, plus two per key.
+ *   - The sum of (length + 2) over the keys of one deployment is at most 65,535 bytes.
  *   - The options owner, fair, fencing, key, label and on_lost of the lock options are not
  *     permitted. max_attempts counts for each deployment.
  *   - on_lost may be NULL.
@@ -82,7 +84,7 @@ BELAY_API int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
  * The status in the callback is that of belay_lock_acquire() for the deployment that decided it
  * (belay_multilock_error()). With any status except 0 no name is held. These differ:
  *
- *   BELAY_EEXPIRED    the lease of one deployment was over before the others were granted
+ *   BELAY_EEXPIRED    an earlier lease was lost, and no time to start again was left
  *   BELAY_EDUPLICATE  two of the clients reach the same server and database, and have a common name
  *   BELAY_ECROSSSLOT  a node of a cluster whose URL does not say so, and names of different slots
  *   BELAY_ECANCELED   belay_multilock_cancel(), a close, or one of the clients is closed
@@ -94,8 +96,8 @@ BELAY_API int belay_multilock_acquire(belay_multilock_t *lock, int64_t wait_ms,
 
 /** Release all names. From this call on none is held, and no loss is reported. timeout_ms: for each
  * deployment, all at once; BELAY_DEFAULT for options.timeout_ms. cb may be NULL. Its status is 0 or
- * the first error of a deployment, as of belay_lock_release(); BELAY_ECANCELED also if a client is
- * closed meanwhile.
+ * the first error in the order of the deployments, as of belay_lock_release(); BELAY_ECANCELED also
+ * if a client is closed meanwhile.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOTOWNER (not held, or lost), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_multilock_release(belay_multilock_t *lock, int64_t timeout_ms,

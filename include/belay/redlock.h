@@ -52,12 +52,13 @@ extern "C" {
  *
  * With n = 1 a status has the meaning of a plain lock's. Otherwise these differ:
  *
- *   BELAY_EHELD       enough nodes replied, and another owner has too many of them
- *   BELAY_ENOQUORUM   too few nodes replied within timeout_ms, perhaps none; a waiting acquire
+ *   BELAY_EHELD       a majority replied (granted, or held by another owner), with too few grants
+ *   BELAY_ENOQUORUM   fewer nodes replied so within timeout_ms, perhaps none; a waiting acquire
  *                     keeps trying. If too many nodes refused for a lasting reason, the status is
  *                     that reason
  *   BELAY_LOST_TAKEN  a majority no longer has the lock: it is gone, or another owner has it
- *  The promise is that of a plain lock (belay/lock.h), while at most a minority of the nodes loses
+ *
+ * The promise is that of a plain lock (belay/lock.h), while at most a minority of the nodes loses
  * data at a time, and only in ways that the quarantine detects. It detects every loss that ends
  * connections: a restart, a failover, a primary that was demoted and promoted again. It does not
  * detect FLUSHALL, eviction, or data of another server loaded into a running one; a clock that
@@ -66,11 +67,12 @@ extern "C" {
  *
  * clients: 1, or 3 to BELAY_NODES_MAX, all different, of one belay_t, with the same namespace and
  * owner, none of a cluster. 2 nodes protect no better than 1, and need allow_small. The array is
- * copied. Closing one client closes the lock. Two clients of one server are refused where servers
- * tell their run id: by this call if it is known, else by the acquire (BELAY_EDUPLICATE).
+ * copied. Closing one client closes the lock, without a call of on_lost. Two clients of one server
+ * are refused where servers tell their run id: by this call if it is known, else by the acquire
+ * (BELAY_EDUPLICATE).
  *
- * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ESYSTEM,
+ * BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_redlock_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
                                 const belay_lock_options_t *options, belay_lock_t **out);
 

@@ -39,10 +39,10 @@ typedef struct belay_semaphore_size {
  *
  *   - Dead holders: permits return when the ttl ends by the server's clock.
  *   - Limit: a limit set with belay_semaphore_resize() counts while the server remembers it: 7 days
- *     after the last acquire or extension. Otherwise the limit of each acquiring handle counts. If
- *     the server loses only the key NAME::permits, it grants no permits until all holders have
- *     extended or lost theirs. An acquire of more permits than a set limit ends with
- *     BELAY_EMISMATCH.
+ *     after the last resize, acquire or extension. Otherwise the limit of each acquiring handle
+ *     counts. If the server loses only the key NAME::permits, it grants no permits until all
+ *     holders have extended or lost theirs. An acquire of more permits than a set limit ends with
+ *     BELAY_EMISMATCH at once.
  *   - Waiters: one handle of a client asks the server, and the others are served behind it in
  *     order, for any number of permits. With options.fair all waiters queue on the server in order
  *     of arrival: a waiter for many permits is not overtaken, not even by handles without the
@@ -52,15 +52,17 @@ typedef struct belay_semaphore_size {
  *
  * With several clients (n > 1) the limit must be 1, otherwise this returns BELAY_ESINGLE: with a
  * limit of two, each of five servers would grant two holders, and majorities of them three. fair is
- * not permitted for several clients, and a set limit does not count there. An acquire ends with
- * BELAY_EDUPLICATE if two clients lead to one server.
+ * not permitted for several clients, and a set limit does not count there. If two clients lead to
+ * one server, this returns BELAY_EDUPLICATE, or the acquire ends with it.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ESINGLE, BELAY_EDUPLICATE, BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_semaphore_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
                                   const belay_semaphore_size_t *size,
                                   const belay_lock_options_t *options, belay_lock_t **out);
 
-/** State of a semaphore. All fields are 0 if status is not 0. */
+/** State of a semaphore. All fields are 0 if status is not 0, or if the semaphore was never
+ * used. */
 typedef struct belay_semaphore_state {
   unsigned limit;   /**< limit set by belay_semaphore_resize(); 0: none */
   unsigned used;    /**< permits that holders have */
@@ -68,13 +70,7 @@ typedef struct belay_semaphore_state {
   unsigned waiting; /**< number of waiters in the server's queue (options.fair) */
 } belay_semaphore_state_t;
 
-/** Reports the state of a semaphore; see CALLBACKS in belay/request.h. status:
- *
- *   0                   the server replied
- *   BELAY_EUNREACHABLE  nothing was sent (BELAY_ERESOLVE: the name does not resolve)
- *   BELAY_EUNKNOWN      sent, and no reply in time
- *   BELAY_ECANCELED     belay_request_cancel() or a close
- *   another error       the server's refusal, such as BELAY_EWRONGTYPE */
+/** Reports the state of a semaphore; see CALLBACKS in belay/request.h. */
 typedef void (*belay_semaphore_cb)(belay_request_t *request, int status,
                                    const belay_semaphore_state_t *state);
 

@@ -43,10 +43,9 @@ typedef struct belay_subscription belay_subscription_t;
  *
  *   0                    the server has delivered the message
  *   BELAY_EUNKNOWN       sent and not answered: it may have been delivered; it is not sent again
- *   BELAY_EUNREACHABLE   nothing was sent
  *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   BELAY_EBUSY, BELAY_ENOMEM, BELAY_ERESOLVE, BELAY_EAUTH and others of belay_connect()
- *                        nothing was sent
+ *   BELAY_EUNREACHABLE, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ERESOLVE, BELAY_EAUTH and others of
+ *   belay_connect()      nothing was sent
  *   another error        the server refused it, such as BELAY_EPERM */
 typedef void (*belay_topic_publish_cb)(belay_request_t *request, int status, int64_t receivers);
 
@@ -67,17 +66,17 @@ typedef enum belay_topic_event {
   BELAY_TOPIC_LISTENING = 1,
   /** A message has arrived. */
   BELAY_TOPIC_MESSAGE,
-  /** Messages are being lost. Reasons: the connection is lost; the topic has moved to another node
-   * of a cluster; more messages arrived than the subscription may queue.
+  /** Messages are being lost. It follows the messages that arrived before it, and comes once per
+   * outage. Reasons: the connection is lost; the topic has moved to another node of a cluster; more
+   * messages arrived than the subscription may queue (LISTENING follows at once).
    *
-   * A GAP before the first LISTENING means that the server refuses the subscription for a lasting
-   * reason. The client still repeats it, about once per reconnect_max_ms. On a server before Redis
-   * 6 the delay grows up to five minutes. */
+   * A GAP before the first LISTENING, or right after another GAP, means that the server refuses the
+   * subscription for a lasting reason. The client still repeats it, about once per
+   * reconnect_max_ms. On a server before Redis 6 the delay grows up to five minutes. */
   BELAY_TOPIC_GAP
 } belay_topic_event_t;
 
-/** Reports an event. Runs once per event, on the loop, never inside belay_topic_subscribe(). It may
- * call any function of belay, including any close.
+/** Reports an event. Runs once per event, on the loop, never inside belay_topic_subscribe().
  *
  * message and len are valid with BELAY_TOPIC_MESSAGE, until the callback returns. status is valid
  * with BELAY_TOPIC_GAP: the cause, such as BELAY_EUNREACHABLE, BELAY_EPERM, or BELAY_EBUSY if too
@@ -85,12 +84,13 @@ typedef enum belay_topic_event {
 typedef void (*belay_topic_cb)(belay_subscription_t *subscription, belay_topic_event_t event,
                                const void *message, size_t len, int status);
 
-/** Subscribe to a topic until the subscription is closed. data is the pointer that
- * belay_subscription_data() returns. The subscription keeps the loop alive only after
+/** Subscribe to a topic (name: 1 to 1024 bytes) until the subscription is closed. data is the
+ * pointer that belay_subscription_data() returns. The subscription keeps the loop alive only after
  * belay_subscription_ref().
  *
- * Limits: a client has at most 65,536 channels. Messages that wait for the callback of a
- * subscription take at most the client's max_reply bytes; a single message may be larger.
+ * Limits: a client has at most 65,536 channels, otherwise BELAY_EBUSY. Messages that wait for the
+ * callback of a subscription take at most the client's max_reply bytes; a single message may be
+ * larger.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_topic_subscribe(belay_client_t *client, belay_bytes_t name, belay_topic_cb cb,
