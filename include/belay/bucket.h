@@ -119,7 +119,7 @@ BELAY_API int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request
                                 belay_bucket_cb cb);
 
 /** Delete tokens and index of a bucket, whatever the keys hold. state->applied is true if there
- * were any. Not retried. */
+ * were any; the rest of the state is that of a bucket that does not exist. Not retried. */
 BELAY_API int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request,
                                   belay_bytes_t key, belay_bucket_cb cb);
 

@@ -145,8 +145,9 @@ typedef struct belay_cache_options {
   /** Time that a value is fresh, in milliseconds, by the server's clock: 1 to 31,536,000,000.
    * Default 300,000. */
   int64_t ttl_ms;
-  /** Largest random reduction of ttl_ms, in percent, 0 to 90, drawn for each value, so that
-   * values that were stored together do not expire together. Default 10; 0: no reduction. */
+  /** Largest random reduction of ttl_ms (also of a put or touch), absent_ms and error_ms, in
+   * percent, 0 to 90, drawn for each value, so that values that were stored together do not expire
+   * together. Default 10; 0: no reduction. */
   unsigned jitter_percent;
   /** Time that a value is stale after it was fresh ("stale-while-revalidate"), in milliseconds: 0
    * to 31,536,000,000. Default 0. */
@@ -317,7 +318,7 @@ typedef void (*belay_cache_cb)(belay_request_t *request, int status,
  * 1 to BELAY_CACHE_KEY_MAX bytes. Arguments are copied. */
 
 /** Get the value of a key. A get that is canceled, or whose deadline passes, does not end the load
- * that it waits for, because other gets may need it. */
+ * that it waits for, and the value is stored. */
 BELAY_API int belay_cache_get(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                               belay_cache_cb cb);
 
@@ -365,7 +366,7 @@ BELAY_API int belay_cache_get_many(belay_cache_t *cache, belay_request_t *reques
 typedef void (*belay_cache_change_cb)(belay_request_t *request, int status, bool applied);
 
 /** Store a value that is known without a load. Call it after the source was changed. ttl_ms: 1 to
- * 31,536,000,000, or BELAY_DEFAULT for options.ttl_ms.
+ * 31,536,000,000, or BELAY_DEFAULT for options.ttl_ms; reduced by jitter_percent.
  *
  * If a load or another put of the key starts meanwhile, or the key is invalidated, the newest value
  * is not known. Then the put stores nothing and invalidates the key. A put does not notice an
@@ -377,9 +378,8 @@ typedef void (*belay_cache_change_cb)(belay_request_t *request, int status, bool
 BELAY_API int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                               belay_bytes_t value, int64_t ttl_ms, belay_cache_change_cb cb);
 
-/** Make the stored value fresh for ttl_ms from now (1 to 31,536,000,000, or BELAY_DEFAULT for
- * options.ttl_ms), and then stale and kept. A cached absence or failed load is not changed. Retried
- * if the reply is lost. */
+/** Make the stored value fresh for ttl_ms from now (as in belay_cache_put()), and then stale and
+ * kept. A cached absence or failed load is not changed. Retried if the reply is lost. */
 BELAY_API int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                                 int64_t ttl_ms, belay_cache_change_cb cb);
 
@@ -409,7 +409,7 @@ BELAY_API int belay_cache_let_expire(belay_cache_t *cache, belay_bytes_t key);
 
 /** End a load with a value, which is copied. value.data may be NULL if value.len is 0.
  *
- *   0                 the load has ended
+ *   0                 the load has ended, also if its result is not wanted any more
  *   BELAY_EOVERFLOW   the value is larger than options.max_value_bytes; the load has failed with
  *                     this error
  *   BELAY_ENOMEM      the load has failed with this error

@@ -99,11 +99,13 @@ typedef struct belay_limit {
   bool aligned;
 } belay_limit_t;
 
-/** Result of a take that got no answer from the server, for any reason except BELAY_ECANCELED.
+/** Result of a take with a cost above 0 that got no answer from the server, for any reason except
+ * BELAY_ECANCELED.
  *
  * With any value except BELAY_AWAY_UNKNOWN, only the first take of an outage may wait. Once the
  * client knows that the server is away (belay/client.h), takes end at once and are not sent, until
- * the server is back. A take that ends with BELAY_NEVER keeps that verdict. */
+ * the server is back. A take that ends with BELAY_NEVER keeps that verdict, even if it was
+ * canceled. */
 typedef enum belay_away {
   BELAY_AWAY_UNKNOWN, /**< BELAY_INDETERMINATE: the caller decides */
   BELAY_AWAY_OPEN,    /**< BELAY_ALLOWED */
@@ -128,9 +130,9 @@ typedef struct belay_limiter_options {
   /** Capacity of the local denial cache, in keys. Default 4096; 0 disables the cache.
    *
    * A cached key is denied without a call to the server until 99.9 % of the server's retry time
-   * have passed. The denial also holds for takes of more tokens than the one that was denied.
-   * Refunds, resets, lifted bans and new policies of other handles are not noticed until then.
-   * Those of this handle are, once the server has answered them. */
+   * have passed. The denial also holds for takes of more tokens than the one that was denied; takes
+   * of fewer tokens are sent. Refunds, resets, lifted bans and new policies of other handles are
+   * not noticed until then. Those of this handle are, once the server has answered them. */
   uint32_t max_denied;
 
   /** Size of a token lease, in tokens: takes of at most this cost are served from tokens that were
@@ -229,8 +231,8 @@ typedef enum belay_source {
   BELAY_SOURCE_SERVER = 1, /**< the server's reply */
   BELAY_SOURCE_DENIAL,     /**< the local denial cache */
   BELAY_SOURCE_LEASE,      /**< tokens of a token lease */
-  /** The policy alone: it is infinite, or the cost of a reserve, wait or try is above it
-   * (BELAY_NEVER). */
+  /** The policy alone: it is infinite, or the cost is above it (BELAY_NEVER) and the operation is a
+   * reserve, wait or try, or a take to which belay_away_t applies. */
   BELAY_SOURCE_POLICY,
   /** options.away: the server gave no answer; result.cause is the reason. */
   BELAY_SOURCE_AWAY
@@ -257,7 +259,7 @@ typedef struct belay_limiter_result {
   /** Origin of the verdict. */
   belay_source_t source;
   /** Reason why the server gave no answer. 0: the server answered, or was not needed. It is also
-   * set if the verdict comes from options.away.
+   * set if the verdict is BELAY_NEVER or comes from options.away.
    *
    *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
    *   BELAY_EUNKNOWN       sent and not answered; it may have been executed
@@ -303,10 +305,10 @@ typedef void (*belay_limiter_cb)(belay_request_t *request, int status,
  *
  * Each function with a callback returns 0, BELAY_EINVAL (belay_detail() names the argument),
  * BELAY_ESTATE (the request is pending), BELAY_EBUSY (too much is pending in the client, or too
- * many requests wait for this key), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the
- * callback does not run. A key has 1 to BELAY_LIMITER_KEY_MAX bytes; it is copied. */
+ * many requests wait for this key), BELAY_ENOMEM, BELAY_ESYSTEM (no random bytes), BELAY_ECLOSING
+ * or BELAY_EFORK. A key has 1 to BELAY_LIMITER_KEY_MAX bytes; it is copied. */
 
-/** Take cost tokens, or none. A cost of 0 takes nothing and reports the state of the key.
+/** Take cost tokens, or none. With a cost of 0 it is belay_limiter_peek().
  *
  * A take that a token lease served, or that options.away allowed, has no receipt and cannot be
  * refunded. A take is not retried: see result.cause. */
@@ -329,16 +331,17 @@ BELAY_API int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int
 BELAY_API int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request,
                                  belay_bytes_t key, belay_limiter_cb cb);
 
-/** Take cost tokens (1 or more) even if the key does not have them. The key may owe more than its
- * burst afterwards. BELAY_ALLOWED means that the tokens were taken.
+/** Take cost tokens even if the key does not have them. The key may owe more than its burst
+ * afterwards. BELAY_ALLOWED means that the tokens were taken.
  *
- * Bounds: a bucket owes at most 2^53 - 1 units of 1/P token, a window counts at most 2^52 / P
- * tokens, a log holds at most 2 * count entries. Not retried. */
+ * Bounds: cost is 1 to the smallest 2^52 / P of all limits (of a bucket P / gcd(count, P) instead
+ * of P), of a log 1 to BELAY_LIMITER_LOG_MAX. A bucket owes at most 2^53 - 1 units of 1/P token, a
+ * window counts at most 2^52 / P tokens, a log holds at most 2 * count entries. Not retried. */
 BELAY_API int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request,
                                     belay_bytes_t key, int64_t cost, belay_limiter_cb cb);
 
-/** Give back up to `tokens` (1 or more) of an admitted take. The receipt is void afterwards, with
- * any outcome.
+/** Give back up to `tokens` (1 to the number taken) of an admitted take. If it returns 0, the
+ * receipt is void, with any outcome.
  *
  * It does not give back tokens that have leaked since, because other takes may have used them. It
  * does not give back tokens on which later, still waiting reservations depend. If the exact amount
@@ -357,8 +360,9 @@ BELAY_API int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *req
                                   belay_bytes_t key, belay_limiter_cb cb);
 
 /** Deny all takes of a key for ban_us microseconds, by the server's clock. 0 lifts a ban; the
- * maximum is 10 years. Tokens that were taken stay taken. A later ban replaces an earlier one. Not
- * for a policy that is infinite, because it does not ask the server.
+ * maximum is 10 years. Tokens that were taken stay taken. A later ban replaces an earlier one. A
+ * policy that is infinite does not ask the server: BELAY_EINVAL, except for 0, which does nothing
+ * there.
  *
  * This handle returns its leased tokens of the key. Other handles serve theirs for up to their
  * lease_ms. Retried if the reply is lost. */

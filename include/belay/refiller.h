@@ -23,7 +23,8 @@ extern "C" {
  *   - While at least one refiller is left, fillings are at most one period plus the server's
  *     response time apart.
  *   - Missed fillings are not repeated. A newly elected refiller first reads the index, and fills
- *     one period later.
+ *     one period later. After a filling that failed, the refiller reads the index one period later,
+ *     and fills one more period later.
  *   - If a refiller dies, another one replaces it when its lease is over. If it closes, another one
  *     replaces it at once.
  *
@@ -67,8 +68,9 @@ typedef enum belay_refiller_state {
  * (BELAY_REFILLER_WAITING; it then waits to be elected again). It may close the refiller. */
 typedef void (*belay_refiller_change_cb)(belay_refiller_t *refiller, belay_refiller_state_t state);
 
-/** Runs once per period while the refiller is elected, before it fills the buckets that are due. It
- * may change the table with belay_refiller_add() and belay_refiller_remove(), or close. */
+/** Runs once per period while the refiller is elected, before it fills the buckets that are due;
+ * the first time right after the election. It may change the table with belay_refiller_add() and
+ * belay_refiller_remove(), or close. */
 typedef void (*belay_refiller_round_cb)(belay_refiller_t *refiller);
 
 /** Options; belay_refiller_options_init() sets the defaults. */
@@ -102,18 +104,18 @@ typedef struct belay_refiller_options {
 BELAY_API void belay_refiller_options_init(belay_refiller_options_t *options);
 
 /** Make a refiller, and start to wait for an election. It keeps the loop alive until it is closed.
- * It closes with the bucket handle.
+ * It closes with the bucket handle, without a callback.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *options,
                                  belay_refiller_t **out);
 
 /** Add a bucket to the table, or change the tokens of one that is in the table. tokens: tokens per
- * filling; 0: options.tokens. The first filling comes one period after the refiller has read the
- * bucket's index.
+ * filling, up to the bucket's capacity; 0: options.tokens. The first filling comes one period after
+ * the refiller has read the bucket's index.
  *
- * Returns 0, BELAY_EINVAL, BELAY_EBUSY (the table is full), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_EBUSY (a new key, and the table is full), BELAY_ENOMEM,
+ * BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_refiller_add(belay_refiller_t *refiller, belay_bytes_t key, int64_t tokens);
 
 /** Remove a bucket from the table. The bucket stays on the server.
