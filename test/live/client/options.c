@@ -409,7 +409,7 @@ BED_TEST(options_may_be_null) {
       {"config", NEW(config, client), 0},
       {"counter", NEW(counter, client), 0},
       {"dedup", NEW(dedup, client), BELAY_EINVAL}, /* a name */
-      {"election", NEW(election, &client, 1, belay_string("n")), 0},
+      {"election", NEW(election, client, belay_string("n")), 0},
       {"idempotency", NEW(idempotency, client), 0},
       {"idgen", NEW(idgen, client), BELAY_EINVAL}, /* a name */
       {"latch", NEW(latch, client, belay_string("n")), 0},
