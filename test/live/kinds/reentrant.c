@@ -249,25 +249,18 @@ BED_TEST(key_of_other_type) {
 }
 
 /* A hold whose grant was lost is undone, and no other hold is. */
-TEST(lost_grant_is_no_hold) {
-  bed_t *bed = bed_open(NULL);
-  relay_t *wire = relay_start(server_url(bed->server));
-  belay_client_options_t far = client_options();
-  far.timeout_ms = 5000 * slow();
-  far.reconnect_max_ms = 50;
-  belay_client_t *client = bed_connect(bed, relay_url(wire), &far);
-  belay_lock_options_t o = owned_by("me");
-  o.ttl_ms = 20000 * slow();
-  o.watchdog = BELAY_WATCHDOG_OFF;
-  contender_t *a = contender_of(bed, client, "door", &o),
-              *b = contender_of(bed, client, "door", &o);
+RELAY_TEST_OF(lost_grant_is_no_hold, o.timeout_ms = 5000 * slow(); o.reconnect_max_ms = 50) {
+  belay_lock_options_t me = owned_by("me");
+  me.ttl_ms = 20000 * slow();
+  me.watchdog = BELAY_WATCHDOG_OFF;
+  contender_t *a = contender_new(bed, "door", &me), *b = contender_new(bed, "door", &me);
   assert_error(acquire(a, 5000), 0);
   for (int i = 0; i < 5; i++) {
-    relay_delay(wire, 800 * slow());
+    relay_delay(bed->relay, 800 * slow());
     assert_error(begin_acquire(b, 0), 0);
     bed_until(bed, holds_on_server(a) == 2);
-    relay_cut(wire); /* first: the answer may be just coming */
-    relay_delay(wire, 0);
+    relay_cut(bed->relay); /* first: the answer may be just coming */
+    relay_delay(bed->relay, 0);
     assert_error(outcome(b), BELAY_EUNKNOWN);
     bed_until(bed, holds_on_server(a) == 1);
     bed_settle(bed);
@@ -279,8 +272,6 @@ TEST(lost_grant_is_no_hold) {
   }
   assert_error(release(a), 0);
   expect_no_key(bed);
-  bed_close(bed);
-  relay_stop(wire);
 }
 
 /* Connections that are killed all the time: in the end nothing is held, and nothing is left. */

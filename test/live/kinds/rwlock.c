@@ -51,26 +51,21 @@ BED_TEST(readers_of_one_client_share) {
 }
 
 /* When the first reader is granted, all readers behind it ask at once. */
-TEST(readers_of_one_client_acquire_together) {
+RELAY_TEST(readers_of_one_client_acquire_together) {
   enum { READERS = 8 };
-  bed_t *bed = bed_open(NULL);
-  relay_t *wire = relay_start(server_url(bed->server));
-  belay_client_t *client = bed_connect(bed, relay_url(wire), NULL);
   contender_t *r[READERS];
   for (int i = 0; i < READERS; i++)
-    r[i] = reader_of(bed, client, "page", NULL);
+    r[i] = reader_of(bed, bed->client, "page", NULL);
   assert_error(acquire(r[0], 5000), 0); /* connected, and the server knows the script */
   assert_error(release(r[0]), 0);
   int64_t way = 50 * slow();
-  relay_delay(wire, way);
+  relay_delay(bed->relay, way);
   int64_t began = clock_now();
   for (int i = 0; i < READERS; i++)
     assert_error(begin_acquire(r[i], 60000), 0);
   for (int i = 0; i < READERS; i++)
     assert_error(outcome(r[i]), 0);
   assert_between(clock_since_ms(began), 4 * way, 10 * way); /* 16 ways one after the other */
-  bed_close(bed);
-  relay_stop(wire);
 }
 
 BED_TEST(waiting_writer_blocks_new_readers) {
@@ -133,10 +128,15 @@ BED_TEST(readers_of_one_client_between_writers) {
   expect_empty(bed);
 }
 
-BED_TEST(canceled_writer_unblocks_readers) {
+static belay_lock_options_t rare_options(void) {
   belay_lock_options_t rarely = lock_options();
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
   rarely.waiter_ttl_ms = 600000;
+  return rarely;
+}
+
+BED_TEST(canceled_writer_unblocks_readers) {
+  belay_lock_options_t rarely = rare_options();
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, &rarely),
               *w = lone_writer(bed, &rarely);
   assert_error(try_lock(a), 0);
@@ -153,9 +153,7 @@ BED_TEST(canceled_writer_unblocks_readers) {
 }
 
 BED_TEST(canceled_reader_unblocks_writer) {
-  belay_lock_options_t rarely = lock_options();
-  rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
-  rarely.waiter_ttl_ms = 600000;
+  belay_lock_options_t rarely = rare_options();
   rarely.wakeup = BELAY_WAKE_POLL; /* it does not hear that it is its turn */
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL);
   contender_t *r = lone_reader(bed, &rarely);
@@ -229,6 +227,11 @@ BED_TEST(upgrade_with_other_readers) {
   assert_ok(release(a), outcome(w));
 }
 
+static void expect_renewed(contender_t *c, int64_t ttl) {
+  bed_run_for(c->bed, ttl + ttl / 4);
+  assert_int_equal(c->lost, 0);
+}
+
 BED_TEST(changed_mode_is_renewed) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
@@ -236,15 +239,12 @@ BED_TEST(changed_mode_is_renewed) {
               *w = lone_writer(bed, &options);
   assert_ok(try_lock(a), try_lock(b));
   assert_error(upgrade(a), BELAY_ESHARED);
-  bed_run_for(bed, ttl + ttl / 4);
-  assert_int_equal(a->lost, 0);
+  expect_renewed(a, ttl);
   assert_ok(release(b), upgrade(a));
-  bed_run_for(bed, ttl + ttl / 4);
-  assert_int_equal(a->lost, 0);
+  expect_renewed(a, ttl);
   assert_true(is_on_server(a));
   assert_error(downgrade(a), 0);
-  bed_run_for(bed, ttl + ttl / 4);
-  assert_int_equal(a->lost, 0);
+  expect_renewed(a, ttl);
   assert_int_equal(count_in(bed->server, a, "readers"), 1);
   assert_error(release(a), 0);
   assert_error(try_lock(a), 0); /* the mode does not change */

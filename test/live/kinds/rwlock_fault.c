@@ -6,24 +6,27 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/lease/rw.h"
 
-/* An upgrade whose answer is lost: the handle is a reader, and so is it soon on the server. */
-static void lose_the_answer(bool up, bool renewed) {
-  bed_t *bed = bed_open(NULL);
-  relay_t *wire = relay_start(server_url(bed->server));
+/* The bed's client reaches the server through a relay. */
+static bed_t *open_far(void) {
   belay_client_options_t far = client_options();
   far.timeout_ms = 5000 * slow();
   far.reconnect_max_ms = 50;
-  belay_client_t *client = bed_connect(bed, relay_url(wire), &far);
+  return bed_open_relayed(&far);
+}
+
+/* An upgrade whose answer is lost: the handle is a reader, and so is it soon on the server. */
+static void lose_the_answer(bool up, bool renewed) {
+  bed_t *bed = open_far();
   belay_lock_options_t options = renewed ? watched(20000 * slow()) : with_ttl(20000 * slow());
   contender_t *c =
-      rw_over(bed, &client, 1, "page", up ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options);
+      rw_over(bed, &bed->client, 1, "page", up ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options);
   contender_t *other = lone_reader(bed, NULL);
   assert_error(acquire(c, 5000), 0);
-  relay_delay(wire, 800 * slow());
+  relay_delay(bed->relay, 800 * slow());
   assert_error(begin_change(c, up), 0);
   bed_until(bed, up == is_on_server(c)); /* it was executed; the answer is on its way */
-  relay_cut(wire);                       /* first: the answer may be just coming */
-  relay_delay(wire, 0);
+  relay_cut(bed->relay);                 /* first: the answer may be just coming */
+  relay_delay(bed->relay, 0);
   bed_until(bed, c->extended == 1);
   assert_error(c->extend_status, BELAY_EUNKNOWN);
   assert_false(is_writer(c));
@@ -36,7 +39,6 @@ static void lose_the_answer(bool up, bool renewed) {
   assert_error(upgrade(c), 0);
   assert_true(is_on_server(c));
   bed_close(bed);
-  relay_stop(wire);
 }
 
 TEST(lost_upgrade_is_undone) {
@@ -53,21 +55,16 @@ TEST(lost_downgrade_is_effective) {
  * repeated in the background. */
 TEST(lost_change_is_repeated) {
   for (int up = 0; up < 2; up++) {
-    bed_t *bed = bed_open(NULL);
-    relay_t *wire = relay_start(server_url(bed->server));
-    belay_client_options_t far = client_options();
-    far.timeout_ms = 5000 * slow();
-    far.reconnect_max_ms = 50;
-    belay_client_t *client = bed_connect(bed, relay_url(wire), &far);
+    bed_t *bed = open_far();
     belay_lock_options_t options = with_ttl(20000 * slow());
     belay_rwlock_mode_t mode = up ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ;
-    contender_t *c = rw_over(bed, &client, 1, "page", mode, &options);
+    contender_t *c = rw_over(bed, &bed->client, 1, "page", mode, &options);
     assert_error(acquire(c, 5000), 0);
-    relay_delay(wire, 100);
+    relay_delay(bed->relay, 100);
     assert_error(begin_change(c, up), 0);
     bed_run_for(bed, 50);
-    relay_cut(wire); /* first: the answer may be just coming */
-    relay_delay(wire, 0);
+    relay_cut(bed->relay); /* first: the answer may be just coming */
+    relay_delay(bed->relay, 0);
     bed_until(bed, c->extended == 1);
     assert_error(c->extend_status, BELAY_EUNKNOWN);
     assert_int_equal(is_writer(c), up);
@@ -75,7 +72,6 @@ TEST(lost_change_is_repeated) {
     bed_run_for(bed, 500 * slow());
     assert_true(remaining_ms(c) <= left - 490 * slow());
     bed_close(bed);
-    relay_stop(wire);
   }
 }
 

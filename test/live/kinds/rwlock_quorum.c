@@ -25,84 +25,73 @@ static void expect_no_key(nodes_t *nodes) {
     bed_until(nodes->bed, server_keys(nodes->server[i]) == 0);
 }
 
+static void await_on_all(nodes_t *nodes, contender_t *c, const char *set, int64_t n) {
+  for (unsigned i = 0; i < nodes->n; i++)
+    bed_until(nodes->bed, count_in(nodes->server[i], c, set) == n);
+}
+
 static belay_lock_options_t usual(void) {
   return unhurried_options(8000 * slow());
 }
 
-TEST(readers_and_writer) {
-  for (unsigned n = 3; n <= 5; n += 2) {
-    nodes_t *nodes = nodes_open(n, NULL);
-    nodes_warm(nodes);
-    belay_lock_options_t o = usual();
-    contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
-    contender_t *late = reader(nodes, &o);
-    assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
-    for (unsigned i = 0; i < n;
-         i++) /* without one of the nodes, a new writer is granted again and again */
-      bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
-    assert_error(try_lock(w), BELAY_EHELD);
-    assert_error(begin_acquire(w, 60000), 0);
-    for (unsigned i = 0; i < n; i++)
-      bed_until(nodes->bed, count_in(nodes->server[i], w, "writers") == 1);
-    assert_error(try_lock(late), BELAY_EHELD);
-    assert_error(begin_acquire(late, 60000), 0);
-    for (unsigned i = 0; i < n; i++)
-      bed_until(nodes->bed, count_in(nodes->server[i], w, "waiting") == 1);
-    assert_error(release(a), 0);
-    assert_int_equal(w->ended, 1);
-    assert_ok(release(b), outcome(w));
-    assert_int_equal(late->ended, 1);
-    assert_true(nodes_holding(nodes, w) > n / 2);
-    assert_ok(release(w), outcome(late), release(late));
-    expect_no_key(nodes);
-    nodes_close(nodes);
-  }
+NODES_TEST(readers_and_writer, 3, 5) {
+  nodes_warm(nodes);
+  belay_lock_options_t o = usual();
+  contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
+  contender_t *late = reader(nodes, &o);
+  assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
+  await_on_all(nodes, a, "readers",
+               2); /* without one of the nodes, a new writer is granted again and again */
+  assert_error(try_lock(w), BELAY_EHELD);
+  assert_error(begin_acquire(w, 60000), 0);
+  await_on_all(nodes, w, "writers", 1);
+  assert_error(try_lock(late), BELAY_EHELD);
+  assert_error(begin_acquire(late, 60000), 0);
+  await_on_all(nodes, w, "waiting", 1);
+  assert_error(release(a), 0);
+  assert_int_equal(w->ended, 1);
+  assert_ok(release(b), outcome(w));
+  assert_int_equal(late->ended, 1);
+  assert_true(nodes_holding(nodes, w) > nodes->n / 2);
+  assert_ok(release(w), outcome(late), release(late));
+  expect_no_key(nodes);
 }
 
-TEST(change_mode) {
-  for (unsigned n = 3; n <= 5; n += 2) {
-    nodes_t *nodes = nodes_open(n, NULL);
-    nodes_warm(nodes);
-    belay_lock_options_t o = usual();
-    contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
-    assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
-    assert_error(upgrade(a), BELAY_ESHARED);
-    assert_false(is_writer(a));
-    assert_error(upgrade(b), BELAY_ESHARED);
-    assert_true(is_held(a) && is_held(b));
-    assert_ok(release(b), upgrade(a));
-    assert_true(is_writer(a));
-    assert_error(try_lock(b), BELAY_EHELD);
-    assert_ok(extend(a, BELAY_DEFAULT), downgrade(a), acquire(b, 5000 * slow()), release(a));
-    assert_error(release(b), 0);
-    expect_no_key(nodes);
-    nodes_close(nodes);
-  }
+NODES_TEST(change_mode, 3, 5) {
+  nodes_warm(nodes);
+  belay_lock_options_t o = usual();
+  contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
+  assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
+  assert_error(upgrade(a), BELAY_ESHARED);
+  assert_false(is_writer(a));
+  assert_error(upgrade(b), BELAY_ESHARED);
+  assert_true(is_held(a) && is_held(b));
+  assert_ok(release(b), upgrade(a));
+  assert_true(is_writer(a));
+  assert_error(try_lock(b), BELAY_EHELD);
+  assert_ok(extend(a, BELAY_DEFAULT), downgrade(a), acquire(b, 5000 * slow()), release(a));
+  assert_error(release(b), 0);
+  expect_no_key(nodes);
 }
 
 /* When most have refused, the others answer the upgrade that they were sent: no connection is
  * dropped for that. */
-TEST(late_refusal_of_upgrade) {
-  for (unsigned n = 3; n <= 5; n += 2) {
-    nodes_t *nodes = nodes_open(n, NULL);
-    nodes_warm(nodes);
-    belay_lock_options_t o = usual();
-    contender_t *a = rw_over(nodes->bed, nodes->client, n, "page", BELAY_RWLOCK_READ, &o);
-    contender_t *b = reader(nodes, &o);
-    assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
-    for (unsigned i = 0; i < n; i++)
-      bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
-    for (unsigned i = 0; i < 20; i++) {
-      assert_error(upgrade(a), BELAY_ESHARED);
-      nodes_settle(nodes);
-    }
-    assert_true(is_held(a) && is_held(b));
-    for (unsigned i = 0; i < n; i++) {
-      belay_client_stats_t stats;
-      belay_client_stats(nodes->client[i], &stats);
-      assert_int_equal(stats.drops, 0);
-    }
-    nodes_close(nodes);
+NODES_TEST(late_refusal_of_upgrade, 3, 5) {
+  nodes_warm(nodes);
+  belay_lock_options_t o = usual();
+  contender_t *a = rw_over(nodes->bed, nodes->client, nodes->n, "page", BELAY_RWLOCK_READ, &o);
+  contender_t *b = reader(nodes, &o);
+  assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
+  await_on_all(nodes, a, "readers", 2);
+  for (unsigned i = 0; i < 20; i++) {
+    assert_error(upgrade(a), BELAY_ESHARED);
+    nodes_settle(nodes);
+  }
+  assert_true(is_held(a) && is_held(b));
+  for (unsigned i = 0; i < nodes->n; i++) {
+    belay_client_stats_t stats;
+    belay_client_stats(nodes->client[i], &stats);
+    assert_int_equal(stats.drops, 0);
   }
 }
 
@@ -113,8 +102,7 @@ TEST_IN(refused_upgrade_is_undone, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t o = usual();
   contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
   assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
-  for (unsigned i = 0; i < 3; i++)
-    bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
+  await_on_all(nodes, a, "readers", 2);
   nodes_settle(nodes);
   server_do(nodes->server[0], "FLUSHALL", NULL);
   do { /* until its answer was heard before the others had decided, and it was taken again */
@@ -137,8 +125,7 @@ TEST_IN(writer_counts_confirming_nodes, nodes, nodes_open(5, NULL)) {
   char key[256];
   assert_error(acquire(c, 5000 * slow()), 0);
   snprintf(key, sizeof key, "%s::readers", key_of(c));
-  for (unsigned i = 0; i < 5; i++)
-    bed_until(nodes->bed, count_in(nodes->server[i], c, "readers") == 1);
+  await_on_all(nodes, c, "readers", 1);
   for (unsigned i = 0; i < 2; i++)
     server_do(nodes->server[i], "ZADD", key, "9999999999999", "another reader", NULL);
   assert_error(upgrade(c), 0);
@@ -203,9 +190,7 @@ TEST_IN(fence_grows, nodes, nodes_open(3, NULL)) {
   }
 }
 
-TEST(invalid_clients_and_options) {
-  nodes_t *nodes = nodes_open(3, NULL);
-  nodes_warm(nodes);
+TEST_IN(invalid_clients_and_options, nodes, nodes_open(3, NULL)) {
   belay_lock_t *lock;
   belay_client_t *twice[] = {nodes->client[0], nodes->client[1], nodes->client[0]};
   assert_error(belay_rwlock_new(twice, 3, belay_string("page"), BELAY_RWLOCK_READ, NULL, &lock),
@@ -214,5 +199,4 @@ TEST(invalid_clients_and_options) {
       belay_rwlock_new(nodes->client, 2, belay_string("page"), BELAY_RWLOCK_READ, NULL, &lock),
       BELAY_EINVAL);
   assert_null(lock);
-  nodes_close(nodes);
 }

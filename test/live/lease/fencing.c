@@ -6,19 +6,11 @@
 #include "scripts.gen.h"
 #include "support/fixtures/lease/fencing.h"
 
-static void expect_growth(unsigned n) {
-  nodes_t *nodes = nodes_open(n, NULL);
+NODES_TEST(fence_grows_with_each_grant, 1, 3, 5) {
   contender_t *a = fenced(nodes, "door"), *b = fenced(nodes, "door");
   uint64_t last = 0;
   for (int i = 0; i < 100; i++)
     last = grow(i % 3 == 0 ? a : b, last);
-  nodes_close(nodes);
-}
-
-TEST(fence_grows_with_each_grant) {
-  expect_growth(1);
-  expect_growth(3);
-  expect_growth(5);
 }
 
 BED_TEST(fence_of_plain_lock) {
@@ -30,28 +22,23 @@ BED_TEST(fence_of_plain_lock) {
     last = grow(i % 2 == 0 ? a : b, last);
 }
 
-static void expect_growth_whatever_is_lost(unsigned n, const char *const *loss) {
-  nodes_t *nodes = nodes_open(n, NULL);
+static void expect_growth_after(nodes_t *nodes, const char *const *loss) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = 0;
   for (int i = 0; i < 20; i++) {
     last = grow(c, last);
-    for (unsigned j = 0; j < n; j++)
+    for (unsigned j = 0; j < nodes->n; j++)
       server_do(nodes->server[j], loss[0], loss[1] != NULL ? loss[1] : counter_of(c), NULL);
   }
-  nodes_close(nodes);
 }
 
-TEST(fence_grows_after_data_loss) {
+NODES_TEST(fence_grows_after_data_loss, 1, 3) {
   static const char *const losses[][2] = {{"SCRIPT", "FLUSH"}, {"DEL", NULL}, {"FLUSHALL", "SYNC"}};
-  for (int i = 0; i < 3; i++) {
-    expect_growth_whatever_is_lost(1, losses[i]);
-    expect_growth_whatever_is_lost(3, losses[i]);
-  }
+  for (int i = 0; i < 3; i++)
+    expect_growth_after(nodes, losses[i]);
 }
 
-static void expect_one_number_for_one_hold(unsigned n) {
-  nodes_t *nodes = nodes_open(n, NULL);
+NODES_TEST(fence_of_hold_is_constant, 1, 3) {
   belay_lock_options_t options = fencing_options();
   options.ttl_ms = kept_ttl();
   options.timeout_ms = kept_ttl() / 10;
@@ -64,18 +51,12 @@ static void expect_one_number_for_one_hold(unsigned n) {
   bed_run_for(nodes->bed, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
   assert_int_equal(fence_of(c), fence);
-  for (unsigned i = 0; i < n; i++)
+  for (unsigned i = 0; i < nodes->n; i++)
     server_do(nodes->server[i], "SET", key_of(c), "somebody else", "PX", "600000", NULL);
   bed_until(nodes->bed, c->lost == 1);
   assert_int_equal(fence_of(c), 0);
   assert_error(try_lock(c), BELAY_EHELD);
   assert_int_equal(fence_of(c), 0);
-  nodes_close(nodes);
-}
-
-TEST(fence_of_hold_is_constant) {
-  expect_one_number_for_one_hold(1);
-  expect_one_number_for_one_hold(3);
 }
 
 TEST_IN(no_fence_without_option, nodes, nodes_open(1, NULL)) {
@@ -210,21 +191,13 @@ TEST_IN(nodes_restarted_empty_one_by_one, nodes, nodes_open(3, NULL)) {
   (void)grow(c, last);
 }
 
-static void expect_larger_than_planted(unsigned n) {
-  nodes_t *nodes = nodes_open(n, NULL);
+NODES_TEST(fence_exceeds_counter_ahead, 1, 3, 5) {
   contender_t *c = fenced(nodes, "door");
   uint64_t planted = in_an_hour(nodes->server[0]);
-  for (unsigned i = 0; i < n / 2 + 1; i++)
+  for (unsigned i = 0; i < nodes->n / 2 + 1; i++)
     plant(nodes->server[i], c, digits(planted), "somebody else");
   planted = grow(c, planted);
   (void)grow(c, planted);
-  nodes_close(nodes);
-}
-
-TEST(fence_exceeds_counter_ahead) {
-  expect_larger_than_planted(1);
-  expect_larger_than_planted(3);
-  expect_larger_than_planted(5);
 }
 
 TEST_IN(counter_ahead_on_minority, nodes, nodes_open(5, NULL)) {
@@ -237,8 +210,7 @@ TEST_IN(counter_ahead_on_minority, nodes, nodes_open(5, NULL)) {
 }
 
 /* After the last number there is none: an error, not the same one again. */
-static void expect_an_end(unsigned n) {
-  nodes_t *nodes = nodes_open(n, NULL);
+NODES_TEST(fence_numbers_used_up, 1, 3) {
   belay_lock_options_t options = fencing_options();
   options.ttl_ms = 1000 * slow();
   options.watchdog = BELAY_WATCHDOG_OFF;
@@ -256,12 +228,6 @@ static void expect_an_end(unsigned n) {
   }
   assert_int_not_equal(try_lock(c), 0);
   expect_nothing_left(nodes, c);
-  nodes_close(nodes);
-}
-
-TEST(fence_numbers_used_up) {
-  expect_an_end(1);
-  expect_an_end(3);
 }
 
 static void expect_no_grant_from_nonsense(unsigned n, const char *nonsense) {

@@ -124,53 +124,46 @@ static void expect_all_undone(nodes_t *nodes, unsigned paused) {
   assert_int_equal(nodes_keys(nodes), 0);
 }
 
-TEST(late_grants_after_failure) {
-  for (unsigned paused = 3; paused <= 5; paused++) {
-    contender_t *c = open_paused(paused);
-    nodes_t *nodes = c->arg;
-    assert_error(try_lock(c), BELAY_ENOQUORUM);
-    expect_all_undone(nodes, paused);
-    assert_error(acquire(c, BELAY_FOREVER), 0);
-    nodes_close(nodes);
-  }
+/* Defines a test that runs with `first` to `last` stopped nodes of `nodes`, and a handle `c`. */
+#define PAUSED_TEST(name, first, last)                                                             \
+  static void on_##name(nodes_t *nodes, contender_t *c, unsigned paused);                          \
+  TEST(name) {                                                                                     \
+    for (unsigned paused = first; paused <= last; paused++) {                                      \
+      contender_t *c = open_paused(paused);                                                        \
+      nodes_t *nodes = c->arg;                                                                     \
+      on_##name(nodes, c, paused);                                                                 \
+      nodes_close(nodes);                                                                          \
+    }                                                                                              \
+  }                                                                                                \
+  static void on_##name(nodes_t *nodes, contender_t *c, unsigned paused)
+
+PAUSED_TEST(late_grants_after_failure, 3, 5) {
+  assert_error(try_lock(c), BELAY_ENOQUORUM);
+  expect_all_undone(nodes, paused);
+  assert_error(acquire(c, BELAY_FOREVER), 0);
 }
 
-TEST(late_grants_after_cancel) {
-  for (unsigned paused = 3; paused <= 5; paused++) {
-    contender_t *c = open_paused(paused);
-    nodes_t *nodes = c->arg;
-    assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-    bed_run_for(nodes->bed, 20);
-    assert_error(cancel(c), 0);
-    assert_error(outcome(c), BELAY_ECANCELED);
-    expect_all_undone(nodes, paused);
-    nodes_close(nodes);
-  }
+PAUSED_TEST(late_grants_after_cancel, 3, 5) {
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(nodes->bed, 20);
+  assert_error(cancel(c), 0);
+  assert_error(outcome(c), BELAY_ECANCELED);
+  expect_all_undone(nodes, paused);
 }
 
-TEST(late_grants_after_close) {
-  for (unsigned paused = 3; paused <= 5; paused++) {
-    contender_t *c = open_paused(paused);
-    nodes_t *nodes = c->arg;
-    assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-    bed_run_for(nodes->bed, 20);
-    int64_t began = clock_now();
-    assert_error(close_lock(c), 0);
-    assert_true(clock_since_ms(began) < 15000); /* and not for the ttl */
-    assert_error(c->status, BELAY_ECANCELED);
-    expect_all_undone(nodes, paused);
-    nodes_close(nodes);
-  }
+PAUSED_TEST(late_grants_after_close, 3, 5) {
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(nodes->bed, 20);
+  int64_t began = clock_now();
+  assert_error(close_lock(c), 0);
+  assert_true(clock_since_ms(began) < 15000); /* and not for the ttl */
+  assert_error(c->status, BELAY_ECANCELED);
+  expect_all_undone(nodes, paused);
 }
 
-TEST(late_grants_after_close_of_held_lock) {
-  for (unsigned paused = 1; paused <= 2; paused++) {
-    contender_t *c = open_paused(paused);
-    nodes_t *nodes = c->arg;
-    assert_ok(try_lock(c), close_lock(c));
-    expect_all_undone(nodes, paused);
-    nodes_close(nodes);
-  }
+PAUSED_TEST(late_grants_after_close_of_held_lock, 1, 2) {
+  assert_ok(try_lock(c), close_lock(c));
+  expect_all_undone(nodes, paused);
 }
 
 static unsigned granted(const contender_t *c) {

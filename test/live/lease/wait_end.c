@@ -6,44 +6,35 @@
 
 enum { DELAY_MS = 60, SOON_MS = 1 };
 
-/* A client for whom every answer takes longer than the wait. */
-static belay_client_t *far_away(bed_t *bed, relay_t **wire) {
-  belay_client_options_t options = relay_client_options();
-  *wire = relay_start(server_url(bed->server));
-  relay_delay(*wire, DELAY_MS);
-  return bed_connect(bed, relay_url(*wire), &options);
+/* From now on every reply to the bed's client takes longer than the wait. Returns a client without
+ * this delay. */
+static belay_client_t *near_client(bed_t *bed) {
+  relay_delay(bed->relay, DELAY_MS);
+  return bed_connect(bed, server_url(bed->server), NULL);
 }
 
-TEST(first_attempt_has_whole_timeout) {
-  bed_t *bed = bed_open(NULL);
-  relay_t *wire;
-  belay_client_t *client = far_away(bed, &wire);
+RELAY_TEST(first_attempt_has_whole_timeout) {
+  belay_client_t *near = near_client(bed);
   belay_lock_options_t options = with_ttl(60000);
   for (int fair = 0; fair < 2; fair++) {
     options.fair = fair == 1;
-    contender_t *holder = contender_new(bed, fair ? "fair" : "plain", &options);
-    contender_t *c = contender_of(bed, client, fair ? "fair" : "plain", &options);
+    contender_t *holder = contender_of(bed, near, fair ? "fair" : "plain", &options);
+    contender_t *c = contender_new(bed, fair ? "fair" : "plain", &options);
     assert_error(acquire(holder, 0), 0);
     assert_error(acquire(c, SOON_MS), BELAY_ETIMEDOUT);
     assert_ok(release(holder), acquire(c, SOON_MS));
   }
-  bed_close(bed);
-  relay_stop(wire);
 }
 
-TEST(first_latch_query_has_whole_timeout) {
-  bed_t *bed = bed_open(NULL);
-  relay_t *wire;
-  belay_client_t *client = far_away(bed, &wire);
+RELAY_TEST(first_latch_query_has_whole_timeout) {
+  belay_client_t *client = near_client(bed);
   belay_latch_options_t options = latch_options(1);
   handle_t near, far;
-  handle_of(&near, bed, bed->client, &options);
-  handle_of(&far, bed, client, &options);
+  handle_of(&near, bed, client, &options);
+  handle_of(&far, bed, bed->client, &options);
   assert_error(latch_wait_for(&far, SOON_MS), BELAY_ETIMEDOUT);
   assert_int_equal(count(&near, NULL), 0);
   assert_error(latch_wait_for(&far, SOON_MS), 0);
-  bed_close(bed);
-  relay_stop(wire);
 }
 
 /* An attempt that the end of the wait cut short reports the status of the attempt before it. */

@@ -22,6 +22,24 @@ static contender_t *open_held(const belay_lock_options_t *options) {
   return c;
 }
 
+/* Defines a test with `nodes`, five of them, and `c`, a lock that all of them have granted. */
+#define HELD_TEST(name, options)                                                                   \
+  static void held_##name(nodes_t *nodes, contender_t *c);                                         \
+  TEST(name) {                                                                                     \
+    belay_lock_options_t options_ = options;                                                       \
+    contender_t *c = open_held(&options_);                                                         \
+    nodes_t *nodes = c->arg;                                                                       \
+    held_##name(nodes, c);                                                                         \
+    nodes_close(nodes);                                                                            \
+  }                                                                                                \
+  static void held_##name(nodes_t *nodes, contender_t *c)
+
+static belay_lock_options_t prompt_options(void) {
+  belay_lock_options_t options = redlock_options(60000);
+  options.timeout_ms = prompt_ms();
+  return options;
+}
+
 static void forget(nodes_t *nodes, contender_t *c, unsigned node) {
   server_do(nodes->server[node], "DEL", key_of(c), NULL);
 }
@@ -40,11 +58,8 @@ static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
   return server_integer(nodes->server[node], "PTTL", key_of(c), NULL);
 }
 
-TEST(renewed_by_majority) {
+HELD_TEST(renewed_by_majority, renewed(kept_ttl())) {
   const int64_t ttl_ms = kept_ttl();
-  belay_lock_options_t options = renewed(ttl_ms);
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
   nodes_kill(nodes, 2);
   for (int i = 0; i < 4; i++) {
     bed_run_for(nodes->bed, ttl_ms / 2);
@@ -55,14 +70,10 @@ TEST(renewed_by_majority) {
   assert_error(release(c), 0);
   nodes_restart(nodes, 2);
   nodes_expect_no_key(nodes);
-  nodes_close(nodes);
 }
 
-TEST(renewed_with_stalled_minority) {
+HELD_TEST(renewed_with_stalled_minority, renewed(kept_ttl())) {
   const int64_t ttl_ms = kept_ttl();
-  belay_lock_options_t options = renewed(ttl_ms);
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
   nodes_pause(nodes, 2);
   for (int i = 0; i < 4; i++) {
     bed_run_for(nodes->bed, ttl_ms / 2);
@@ -73,14 +84,10 @@ TEST(renewed_with_stalled_minority) {
   assert_int_equal(c->lost, 0);
   assert_error(release(c), 0);
   nodes_expect_no_key(nodes);
-  nodes_close(nodes);
 }
 
 /* One after the other, so that there is always a majority: in the end none is as it was. */
-TEST(empty_nodes_get_the_key) {
-  belay_lock_options_t options = renewed(kept_ttl());
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(empty_nodes_get_the_key, renewed(kept_ttl())) {
   for (unsigned i = 0; i < 5; i++) {
     server_restart(nodes->server[i]);
     bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
@@ -88,7 +95,6 @@ TEST(empty_nodes_get_the_key) {
   }
   assert_int_equal(c->lost, 0);
   assert_true(belay_lock_remaining_us(c->lock) > 0);
-  nodes_close(nodes);
 }
 
 static void expect_loss_at_its_deadline(contender_t *c) {
@@ -113,28 +119,20 @@ TEST(expires_with_stalled_majority) {
     }
 }
 
-TEST(expires_with_killed_majority) {
-  belay_lock_options_t options = renewed(kept_ttl());
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(expires_with_killed_majority, renewed(kept_ttl())) {
   nodes_kill(nodes, 3);
   expect_loss_at_its_deadline(c);
   nodes_restart(nodes, 3);
   nodes_expect_no_key(nodes);
-  nodes_close(nodes);
 }
 
-TEST(majority_back_in_time) {
-  belay_lock_options_t options = renewed(2 * kept_ttl());
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(majority_back_in_time, renewed(2 * kept_ttl())) {
   nodes_pause(nodes, 4);
   bed_run_for(nodes->bed, kept_ttl());
   nodes_resume(nodes);
   bed_run_for(nodes->bed, 3 * kept_ttl());
   assert_int_equal(c->lost, 0);
   assert_int_equal(nodes_holding(nodes, c), 5);
-  nodes_close(nodes);
 }
 
 static void take_away(nodes_t *nodes, contender_t *c, unsigned node, bool occupy) {
@@ -208,24 +206,17 @@ static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned no
 
 /* Not for a whole ttl: if there is no majority after all, it must not be in anybody's way for
  * longer. */
-TEST(restored_key_has_rest_of_lease) {
+HELD_TEST(restored_key_has_rest_of_lease, unhurried_options(3000 * slow())) {
   const int64_t ttl_ms = 3000 * slow(), drift_ms = ttl_ms / 100 + 2;
-  belay_lock_options_t options = unhurried_options(ttl_ms);
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
   forget(nodes, c, 0);
   int64_t left_ms = extend_until_restored(nodes, c, 0, ttl_ms / 4);
   assert_between(pttl_at(nodes, c, 0), 1, left_ms + drift_ms);
   assert_true(pttl_at(nodes, c, 1) > left_ms + drift_ms);
-  nodes_close(nodes);
 }
 
 /* Two nodes that lost the key were given it again, and a third is gone. Five less three is no
  * majority. */
-TEST(restored_keys_make_no_majority) {
-  belay_lock_options_t options = renewed(kept_ttl());
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(restored_keys_make_no_majority, renewed(kept_ttl())) {
   server_kill(nodes->server[2]);
   forget(nodes, c, 0);
   forget(nodes, c, 1);
@@ -236,15 +227,10 @@ TEST(restored_keys_make_no_majority) {
   await_loss_at(c, deadline);
   server_restart(nodes->server[2]);
   nodes_expect_no_key(nodes);
-  nodes_close(nodes);
 }
 
 /* A majority lost the key and was given it again; but that answer never came. */
-TEST(lost_retakes_make_no_majority) {
-  belay_lock_options_t options = redlock_options(60000);
-  options.timeout_ms = prompt_ms();
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(lost_retakes_make_no_majority, prompt_options()) {
   assert_error(extend(c, BELAY_DEFAULT), 0); /* the script is known everywhere */
   nodes_settle(nodes);
   for (unsigned i = 0; i < 3; i++)
@@ -254,23 +240,18 @@ TEST(lost_retakes_make_no_majority) {
   nodes_resume(nodes);
   nodes_warm(nodes); /* by now they have done what they were asked to */
   assert_true(extend(c, BELAY_DEFAULT) != 0);
-  nodes_close(nodes);
 }
 
-/* By two of the five. */
-static contender_t *open_forgotten(void) {
-  belay_lock_options_t options = unhurried_options(60000);
-  contender_t *c = open_held(&options);
-  forget(c->arg, c, 0);
-  forget(c->arg, c, 1);
-  return c;
+/* Two of the five nodes forget the lock. */
+static void forget_on_two(nodes_t *nodes, contender_t *c) {
+  forget(nodes, c, 0);
+  forget(nodes, c, 1);
 }
 
 /* Two nodes were given the key again, and the three others have extended it since: then one of
  * those may lose it. */
-TEST(restored_key_counts_after_majority) {
-  contender_t *c = open_forgotten();
-  nodes_t *nodes = c->arg;
+HELD_TEST(restored_key_counts_after_majority, unhurried_options(60000)) {
+  forget_on_two(nodes, c);
   extend_until_restored(nodes, c, 0, 0);
   assert_error(extend(c, BELAY_DEFAULT), 0);
   nodes_settle(nodes);
@@ -278,13 +259,11 @@ TEST(restored_key_counts_after_majority) {
   extend_until_restored(nodes, c, 2, 0);
   assert_int_equal(nodes_holding(nodes, c), 5);
   assert_int_equal(c->lost, 0);
-  nodes_close(nodes);
 }
 
 /* The next majority is the next one, in whatever order the answers come. */
-TEST(late_restored_key_counts) {
-  contender_t *c = open_forgotten();
-  nodes_t *nodes = c->arg;
+HELD_TEST(late_restored_key_counts, unhurried_options(60000)) {
+  forget_on_two(nodes, c);
   assert_error(extend(c, BELAY_DEFAULT), 0);
   nodes_settle(nodes);
   pause_pair(nodes, 0); /* set again after the others have decided */
@@ -308,13 +287,9 @@ TEST(late_restored_key_counts) {
   bed_until(nodes->bed, c->extended == c->begun_extend);
   assert_error(c->extend_status, 0);
   assert_int_equal(c->lost, 0);
-  nodes_close(nodes);
 }
 
-TEST(failed_extend_keeps_deadline) {
-  belay_lock_options_t options = unhurried_options(10000);
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(failed_extend_keeps_deadline, unhurried_options(10000)) {
   nodes_pause(nodes, 3);
   int64_t before_ms = remaining_ms(c);
   assert_error(extend(c, 60000), BELAY_ENOQUORUM);
@@ -326,14 +301,9 @@ TEST(failed_extend_keeps_deadline) {
   assert_true(remaining_ms(c) > 50000);
   assert_error(release(c), 0);
   nodes_expect_no_key(nodes);
-  nodes_close(nodes);
 }
 
-TEST(extend_to_shorter_ttl) {
-  belay_lock_options_t options = redlock_options(60000);
-  options.timeout_ms = prompt_ms();
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(extend_to_shorter_ttl, prompt_options()) {
   nodes_pause(nodes, 3);
   assert_error(begin_extend(c, 5000), 0);
   assert_between(remaining_ms(c), 1, 4948);
@@ -341,17 +311,12 @@ TEST(extend_to_shorter_ttl) {
   assert_error(c->extend_status, BELAY_ENOQUORUM);
   assert_between(remaining_ms(c), 1, 4948);
   nodes_resume(nodes);
-  nodes_close(nodes);
 }
 
-TEST(extend_by_majority) {
-  belay_lock_options_t options = unhurried_options(10000);
-  contender_t *c = open_held(&options);
-  nodes_t *nodes = c->arg;
+HELD_TEST(extend_by_majority, unhurried_options(10000)) {
   nodes_pause(nodes, 2);
   assert_error(extend(c, 60000), 0);
   assert_true(remaining_ms(c) > 50000);
-  nodes_close(nodes);
 }
 
 static void while_idle(nodes_t *nodes, contender_t *c) {

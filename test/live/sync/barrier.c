@@ -73,8 +73,7 @@ BED_TEST(opening_wakes_parties) {
   options.retry_min_ms = options.retry_max_ms = 60000;
   options.waiter_ttl_ms = 180000;
   party_t one, other;
-  party_of(&one, bed, bed->client, &options);
-  party_of(&other, bed, client, &options);
+  party_pair(&one, &other, bed, client, &options);
   begin_and_come(&one, BELAY_FOREVER);
   bed_run_for(bed, 200 * slow());
   int64_t began = clock_now();
@@ -111,8 +110,7 @@ BED_TEST(cancel_after_opening) {
   unsigned passed = 0, withdrawn = 0;
   for (int i = 0; i < 36; i++) {
     party_t one, other;
-    party_of(&one, bed, bed->client, &options);
-    party_of(&other, bed, client, &options);
+    party_pair(&one, &other, bed, client, &options);
     begin_and_come(&one, BELAY_FOREVER);
     bed_run_for(bed, i % 3 == 0 ? 20 : 0);
     assert_error(begin_barrier_wait(&other, 120 * slow()), 0);
@@ -139,8 +137,7 @@ BED_TEST(withdrawal_after_opening) {
   belay_client_stats_t stats;
   belay_latch_options_t options = barrier_options(2);
   party_t one, other;
-  party_of(&one, bed, bed->client, &options);
-  party_of(&other, bed, client, &options);
+  party_pair(&one, &other, bed, client, &options);
   assert_error(barrier_wait_for(&other, 0), BELAY_ETIMEDOUT); /* connected */
   begin_and_come(&one, BELAY_FOREVER);
   server_pause(bed->server);
@@ -166,8 +163,7 @@ TEST(failed_withdrawal_is_unknown) {
   belay_latch_options_t options = barrier_options(2);
   options.waiter_ttl_ms = 500 * slow();
   party_t p, other;
-  party_of(&p, bed, bed->client, &options);
-  party_of(&other, bed, bed->client, &options);
+  party_pair(&p, &other, bed, bed->client, &options);
   begin_and_come(&p, BELAY_FOREVER);
   server_pause(bed->server);
   assert_error(belay_barrier_cancel(p.barrier), 0);
@@ -184,8 +180,7 @@ TEST(failed_withdrawal_is_unknown) {
   bed_close(bed);
 }
 
-TEST(count_mismatch) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(count_mismatch) {
   party_t two, three;
   party_new(&two, bed, 2);
   party_new(&three, bed, 3);
@@ -193,7 +188,6 @@ TEST(count_mismatch) {
   assert_error(barrier_wait_for(&three, BELAY_FOREVER), BELAY_EMISMATCH);
   assert_int_equal(there(bed), 1);
   assert_int_equal(two.ended, 0);
-  bed_close(bed);
 }
 
 BED_TEST(key_of_other_type) {

@@ -51,8 +51,7 @@ BED_TEST(killed_party_loses_its_place) {
   party_t one, other;
   belay_latch_options_t options = barrier_options(3);
   options.waiter_ttl_ms = 1000 * slow();
-  party_of(&one, bed, bed->client, &options);
-  party_of(&other, bed, bed->client, &options);
+  party_pair(&one, &other, bed, bed->client, &options);
   process_t process = start_party(bed, "3", "1");
   bed_until(bed, there(bed) == 1);
   process_kill(&process, SIGKILL);
@@ -81,8 +80,7 @@ TEST(replies_lost) {
   belay_latch_options_t terms = barrier_options(2);
   terms.waiter_ttl_ms = 10000 * slow();
   party_t far, other;
-  party_of(&far, bed, bed->client, &terms);
-  party_of(&other, bed, near, &terms);
+  party_pair(&far, &other, bed, near, &terms);
   for (unsigned g = 1; g <= 16; g++) {
     party_t *last = g % 2 == 0 ? &far : &other, *first = g % 2 == 0 ? &other : &far;
     begin_and_come(first, BELAY_FOREVER);
@@ -128,8 +126,7 @@ BED_TEST(long_polls_keep_place) {
   options.retry_min_ms = options.retry_max_ms = 60000;
   options.waiter_ttl_ms = kept_ttl();
   party_t one, other;
-  party_of(&one, bed, bed->client, &options);
-  party_of(&other, bed, bed->client, &options);
+  party_pair(&one, &other, bed, bed->client, &options);
   begin_and_come(&one, BELAY_FOREVER);
   bed_run_for(bed, 2 * options.waiter_ttl_ms);
   assert_ok(barrier_wait_for(&other, 0), end_of_barrier_wait(&one));
@@ -177,8 +174,7 @@ static int64_t passed(bed_t *bed) {
 }
 
 /* The records of passed parties stay bounded. */
-TEST(passed_parties_are_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(passed_parties_are_forgotten) {
   enum { PARTIES_SEEN = 5 };
   party_t p[PARTIES_SEEN];
   for (int i = 0; i < PARTIES_SEEN; i++) {
@@ -212,7 +208,6 @@ TEST(passed_parties_are_forgotten) {
   party_of(&more, bed, bed->client, &options);
   assert_error(barrier_wait_for(&more, 0), BELAY_ETIMEDOUT);
   assert_int_equal(passed(bed), 2);
-  bed_close(bed);
 }
 
 /* Of a wait of which an answer was lost something may come late: it is remembered. */

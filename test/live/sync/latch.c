@@ -4,18 +4,16 @@
 #include "support/fixtures/lease/latches.h"
 #include "support/deployments/relay.h"
 
-BED_TEST(opens_after_count) {
-  handle_t h;
-  handle_new(&h, bed, 3);
-  assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
-  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
-  assert_error(begin_latch_wait(&h, BELAY_FOREVER), BELAY_ESTATE);
-  assert_int_equal(count(&h, "a"), 2);
-  assert_int_equal(count(&h, "b"), 1);
+LATCH_TEST(opens_after_count, 3) {
+  assert_error(latch_wait_for(h, 0), BELAY_ETIMEDOUT);
+  assert_error(begin_latch_wait(h, BELAY_FOREVER), 0);
+  assert_error(begin_latch_wait(h, BELAY_FOREVER), BELAY_ESTATE);
+  assert_int_equal(count(h, "a"), 2);
+  assert_int_equal(count(h, "b"), 1);
   bed_run_for(bed, 100);
-  assert_int_equal(h.ended, 1);
-  assert_int_equal(count(&h, "c"), 0);
-  assert_ok(end_of_latch_wait(&h), latch_wait_for(&h, 0));
+  assert_int_equal(h->ended, 1);
+  assert_int_equal(count(h, "c"), 0);
+  assert_ok(end_of_latch_wait(h), latch_wait_for(h, 0));
 }
 
 BED_TEST(operation_counts_once) {
@@ -31,13 +29,11 @@ BED_TEST(operation_counts_once) {
   assert_int_equal(count(&other, NULL), 0);
 }
 
-BED_TEST(no_count_below_zero) {
-  handle_t h;
-  handle_new(&h, bed, 5);
+LATCH_TEST(no_count_below_zero, 5) {
   for (unsigned i = 0; i < 5; i++)
-    assert_int_equal(count(&h, NULL), 4 - i);
+    assert_int_equal(count(h, NULL), 4 - i);
   for (int i = 0; i < 20; i++)
-    assert_int_equal(count(&h, NULL), 0);
+    assert_int_equal(count(h, NULL), 0);
   assert_int_equal(counted(bed), 5);
   assert_int_equal(server_keys(bed->server), 1);
 }
@@ -125,18 +121,14 @@ TEST(resent_count_in_same_latch) {
   bed_close(bed);
 }
 
-BED_TEST(count_times_out) {
-  handle_t h;
-  handle_new(&h, bed, 2);
-  assert_int_equal(count(&h, "a"), 1);
+LATCH_TEST(count_times_out, 2) {
+  assert_int_equal(count(h, "a"), 1);
   server_pause(bed->server);
   tally_t t = {.request = {.timeout_ms = 100 * slow()}};
-  assert_error(begin_count(&h, &t, "b"), 0);
-  bed_until(bed, t.ended == 1);
-  assert_error(t.status, BELAY_EUNKNOWN);
+  assert_error(count_status(h, &t, "b"), BELAY_EUNKNOWN);
   server_resume(bed->server);
-  assert_int_equal(count(&h, "b"), 0);
-  assert_int_equal(count(&h, "a"), 0);
+  assert_int_equal(count(h, "b"), 0);
+  assert_int_equal(count(h, "a"), 0);
   assert_int_equal(counted(bed), 2);
 }
 
@@ -161,9 +153,7 @@ BED_TEST(count_mismatch) {
   handle_new(&three, bed, 3);
   assert_error(latch_wait_for(&two, 0), BELAY_ETIMEDOUT); /* a wait creates the latch, too */
   tally_t t = {0};
-  assert_error(begin_count(&three, &t, "a"), 0);
-  bed_until(bed, t.ended == 1);
-  assert_error(t.status, BELAY_EMISMATCH);
+  assert_error(count_status(&three, &t, "a"), BELAY_EMISMATCH);
   assert_error(latch_wait_for(&three, BELAY_FOREVER), BELAY_EMISMATCH);
   assert_int_equal(counted(bed), 0);
   assert_int_equal(count(&two, "a"), 1);
@@ -193,16 +183,12 @@ BED_TEST(expires_after_first_use) {
   count_within_ms = BELAY_DEFAULT;
 }
 
-BED_TEST(key_of_other_type) {
-  handle_t h;
-  handle_new(&h, bed, 2);
+LATCH_TEST(key_of_other_type, 2) {
   server_do(bed->server, "SET", KEY, "something else", NULL);
   for (int i = 0; i < 2; i++) {
     tally_t t = {0};
-    assert_error(begin_count(&h, &t, "a"), 0);
-    bed_until(bed, t.ended == 1);
-    assert_error(t.status, BELAY_EWRONGTYPE);
-    assert_error(latch_wait_for(&h, BELAY_FOREVER), BELAY_EWRONGTYPE);
+    assert_error(count_status(h, &t, "a"), BELAY_EWRONGTYPE);
+    assert_error(latch_wait_for(h, BELAY_FOREVER), BELAY_EWRONGTYPE);
     server_do(bed->server, "DEL", KEY, NULL);
     server_do(bed->server, "HSET", KEY, "somebody", "else's", NULL);
   }
@@ -279,13 +265,11 @@ static void wait_again(handle_t *h) {
     assert_error(begin_latch_wait(h, 0), 0);
 }
 
-BED_TEST(wait_in_callback) {
-  handle_t h;
-  handle_new(&h, bed, 1);
-  h.then = wait_again;
-  assert_error(begin_latch_wait(&h, 0), 0);
-  bed_until(bed, h.ended == 5);
-  assert_error(h.status, BELAY_ETIMEDOUT);
+LATCH_TEST(wait_in_callback, 1) {
+  h->then = wait_again;
+  assert_error(begin_latch_wait(h, 0), 0);
+  bed_until(bed, h->ended == 5);
+  assert_error(h->status, BELAY_ETIMEDOUT);
 }
 
 BED_TEST(invalid_arguments) {

@@ -6,22 +6,20 @@
 #include "support/fixtures/lease/latches.h"
 #include "support/servers/process.h"
 
-BED_TEST(wait_times_out_or_is_canceled) {
-  handle_t h;
-  handle_new(&h, bed, 1);
+LATCH_TEST(wait_times_out_or_is_canceled, 1) {
   int64_t began = clock_now();
-  assert_error(latch_wait_for(&h, 300), BELAY_ETIMEDOUT);
+  assert_error(latch_wait_for(h, 300), BELAY_ETIMEDOUT);
   assert_between(clock_since_ms(began), 298, 300 + 200 * slow());
-  assert_error(belay_latch_cancel(h.latch), BELAY_ESTATE);
-  assert_ok(begin_latch_wait(&h, BELAY_FOREVER), belay_latch_cancel(h.latch));
-  assert_error(belay_latch_cancel(h.latch), BELAY_ESTATE);
-  assert_error(end_of_latch_wait(&h), BELAY_ECANCELED);
-  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  assert_error(belay_latch_cancel(h->latch), BELAY_ESTATE);
+  assert_ok(begin_latch_wait(h, BELAY_FOREVER), belay_latch_cancel(h->latch));
+  assert_error(belay_latch_cancel(h->latch), BELAY_ESTATE);
+  assert_error(end_of_latch_wait(h), BELAY_ECANCELED);
+  assert_error(begin_latch_wait(h, BELAY_FOREVER), 0);
   bed_run_for(bed, 150);
-  assert_error(belay_latch_cancel(h.latch), 0);
-  assert_error(end_of_latch_wait(&h), BELAY_ECANCELED);
-  assert_int_equal(count(&h, "a"), 0);
-  assert_error(latch_wait_for(&h, 10000), 0);
+  assert_error(belay_latch_cancel(h->latch), 0);
+  assert_error(end_of_latch_wait(h), BELAY_ECANCELED);
+  assert_int_equal(count(h, "a"), 0);
+  assert_error(latch_wait_for(h, 10000), 0);
 }
 
 /* A waiter with a poll interval of a minute learns of it at once. */
@@ -82,14 +80,12 @@ BED_TEST(latch_expires_during_wait) {
 }
 
 /* Messages that never come cost a poll. */
-BED_TEST(messages_lost) {
-  handle_t h;
-  handle_new(&h, bed, 1);
-  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+LATCH_TEST(messages_lost, 1) {
+  assert_error(begin_latch_wait(h, BELAY_FOREVER), 0);
   bed_run_for(bed, 1500); /* as rarely as it gets */
   int64_t began = clock_now();
   server_do(bed->server, "HSET", KEY, ":somebody", "", NULL); /* counts without a message */
-  assert_error(end_of_latch_wait(&h), 0);
+  assert_error(end_of_latch_wait(h), 0);
   assert_between(clock_since_ms(began), 0, 600 + prompt_ms());
 }
 
@@ -106,17 +102,13 @@ BED_TEST(subscription_refused) {
   assert_between(clock_since_ms(began), 0, 300 + prompt_ms());
 }
 
-TEST(polls_back_off) {
-  bed_t *bed = bed_open(NULL);
-  handle_t h;
-  handle_new(&h, bed, 1);
-  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+LATCH_TEST(polls_back_off, 1) {
+  assert_error(begin_latch_wait(h, BELAY_FOREVER), 0);
   bed_run_for(bed, 1000);
   uint64_t before = client_stats(bed).calls;
   bed_run_for(bed, 2000);
   assert_between((int64_t)(client_stats(bed).calls - before), 2,
                  21); /* at most once in 100 ms; not 40 */
-  bed_close(bed);
 }
 
 BED_TEST_OF(whatever_passes_is_sat_out, o.timeout_ms = prompt_ms(); o.reconnect_max_ms = 50;
@@ -171,9 +163,7 @@ TEST(authentication_fails) {
   handle_new(&h, bed, 1);
   assert_error(latch_wait_for(&h, BELAY_FOREVER), BELAY_EAUTH);
   tally_t t = {0};
-  assert_error(begin_count(&h, &t, NULL), 0);
-  bed_until(bed, t.ended == 1);
-  assert_error(t.status, BELAY_EAUTH);
+  assert_error(count_status(&h, &t, NULL), BELAY_EAUTH);
   bed_close(bed);
 }
 

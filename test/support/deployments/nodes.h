@@ -17,6 +17,20 @@ nodes_t *nodes_open(unsigned n, const belay_client_options_t *options);
 /* Closes the bed, whatever is held, and stops the servers, paused or not. */
 void nodes_close(nodes_t *nodes);
 
+/* Defines a test that runs once for each of these numbers of nodes: NODES_TEST(name, 3, 5) { ... }.
+ * The body has `nodes_t *nodes`. */
+#define NODES_TEST(name, ...)                                                                      \
+  static void over_##name(nodes_t *nodes);                                                         \
+  TEST(name) {                                                                                     \
+    static const unsigned counts_[] = {__VA_ARGS__};                                               \
+    for (size_t i_ = 0; i_ < sizeof counts_ / sizeof *counts_; i_++) {                             \
+      nodes_t *nodes = nodes_open(counts_[i_], NULL);                                              \
+      over_##name(nodes);                                                                          \
+      nodes_close(nodes);                                                                          \
+    }                                                                                              \
+  }                                                                                                \
+  static void over_##name(nodes_t *nodes)
+
 /* Options for a lock over them: that ttl, no watchdog, no quarantine, because new servers do not
  * vote yet. */
 belay_lock_options_t redlock_options(int64_t ttl_ms);
