@@ -35,18 +35,18 @@ static void queue_up(contender_t *c) {
 }
 
 /* Another client is first in the queue and keeps its place for `ms`. */
-static void strangers_place(const contender_t *c, int64_t ms) {
+static void add_foreign_waiter(const contender_t *c, int64_t ms) {
   char until[24];
   const resp_t *time = server_ask(c->bed->server, "TIME", NULL);
   long long now = atoll(time->items[0]->str) * 1000 + atoll(time->items[1]->str) / 1000;
   snprintf(until, sizeof until, "%lld", now + (long long)ms);
-  server_do(c->bed->server, "ZADD", queue_of(c), "1", "stranger", NULL);
-  server_do(c->bed->server, "ZADD", alive_of(c), until, "stranger", NULL);
+  server_do(c->bed->server, "ZADD", queue_of(c), "1", "foreign", NULL);
+  server_do(c->bed->server, "ZADD", alive_of(c), until, "foreign", NULL);
 }
 
 enum { CROWD = 8 };
 
-static void serve_in_order(const belay_lock_options_t *options, bool through_clients) {
+static void expect_order(const belay_lock_options_t *options, bool through_clients) {
   bed_t *bed = bed_open(NULL);
   contender_t *c[CROWD];
   for (int i = 0; i < CROWD; i++) {
@@ -68,31 +68,28 @@ static void serve_in_order(const belay_lock_options_t *options, bool through_cli
     fence = belay_lock_fence(c[i + 1]->lock);
   }
   assert_error(release(c[CROWD - 1]), 0);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), options->fencing);
+  expect_keys(bed, options->fencing);
   bed_close(bed);
 }
 
 TEST(order_of_arrival) {
   belay_lock_options_t options = fair_options(3000 * slow());
-  serve_in_order(&options, false);
-  serve_in_order(&options, true);
+  expect_order(&options, false);
+  expect_order(&options, true);
 }
 
 TEST(order_of_arrival_polling) {
   belay_lock_options_t options = fair_options(3000 * slow());
   options.wakeup = BELAY_WAKE_POLL;
-  serve_in_order(&options, true);
+  expect_order(&options, true);
 }
 
 TEST(order_of_arrival_fenced) {
   belay_lock_options_t options = fair_options(3000 * slow());
   options.fencing = true;
-  serve_in_order(&options, true);
+  expect_order(&options, true);
 }
 
-/* The one that is meant alone is woken: the next one asks soon after the release, and the others
- * do not. */
 BED_TEST(release_wakes_first_waiter_only) {
   belay_lock_options_t options = fair_options(600000);
   options.retry_min_ms = options.retry_max_ms = 20000 * slow();
@@ -118,7 +115,7 @@ BED_TEST(release_wakes_first_waiter_only) {
 BED_TEST(try_does_not_queue) {
   belay_lock_options_t options = fair_options(3000 * slow());
   contender_t *c = contender_new(bed, "door", &options);
-  strangers_place(c, 60000);
+  add_foreign_waiter(c, 60000);
   assert_error(try_lock(c), BELAY_EHELD);
   assert_int_equal(queue_len(c), 1);
   assert_error(acquire(c, 100), BELAY_ETIMEDOUT);
@@ -130,8 +127,8 @@ BED_TEST(try_does_not_queue) {
 
 typedef int (*leaving_t)(contender_t *c);
 
-/* The first in line goes while the lock is free, or a moment before: the next one has it soon. */
-static void leave_the_line(leaving_t leave) {
+/* The first waiter leaves while the lock is free: the next one acquires it soon. */
+static void leave_queue(leaving_t leave) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = fair_options(600000);
   options.retry_min_ms = options.retry_max_ms = 20000 * slow();
@@ -151,8 +148,8 @@ static void leave_the_line(leaving_t leave) {
 }
 
 TEST(leaving_waiter_wakes_next) {
-  leave_the_line(cancel);
-  leave_the_line(begin_close);
+  leave_queue(cancel);
+  leave_queue(begin_close);
 }
 
 BED_TEST(leaving_waiter_leaves_no_keys) {
@@ -168,15 +165,14 @@ BED_TEST(leaving_waiter_leaves_no_keys) {
   assert_error(close_lock(c), 0);
   assert_error(outcome(c), BELAY_ECANCELED);
   assert_error(close_lock(a), 0);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0);
+  expect_keys(bed, 0);
 }
 
 BED_TEST(dead_waiter_blocks_for_its_place) {
   int64_t place = 700 * slow();
   belay_lock_options_t options = fair_options(600000);
   contender_t *c = contender_new(bed, "door", &options);
-  strangers_place(c, place);
+  add_foreign_waiter(c, place);
   int64_t begun = clock_now();
   assert_error(acquire(c, BELAY_FOREVER), 0);
   assert_between((clock_now() - begun) / MS, place - 50, place + 400 * slow());
@@ -202,7 +198,7 @@ BED_TEST(excludes_plain_lock) {
   assert_error(acquire(fair, 1000), BELAY_EWRONGTYPE);
 }
 
-/* Data that the server loses is sent again: each waiter is served in the end. */
+/* Waiters register again after a loss of data: each of them acquires the lock. */
 BED_TEST(queue_lost_on_server) {
   belay_lock_options_t options = fair_options(900);
   contender_t *c[4];

@@ -42,8 +42,8 @@ static void on_event(contender_t *c, event_t event) {
   }
 }
 
-/* Waits, holds, and waits again; says how often the one of its waiters was served that was
- * served least, and most. */
+/* Each waiter acquires, holds and acquires again. Prints the lowest and the highest count of
+ * grants. */
 static int be_worker(const char *url, const char *name, const char *count, const char *ttl) {
   static waiter_t waiters[WAITERS];
   belay_client_options_t client = client_options();

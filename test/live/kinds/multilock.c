@@ -1,5 +1,4 @@
-/* The lock on several names, on one server and on two: all or none of them, and never a part
- * that is left. */
+/* The lock on several names, on one server and on two: it holds all names or none. */
 #include <stdio.h>
 
 #include "support/fixtures/lease/pair.h"
@@ -15,16 +14,14 @@ TEST_IN(all_or_none_with_plain_locks, pair, pair_open()) {
   assert_between(belay_multilock_remaining_us(abc->lock), 1, 10000000);
   bed_settle(pair->bed);
   assert_int_equal(server_keys(pair->server[0]), 3);
-  assert_error(try_lock(a), BELAY_EHELD);
-  assert_error(try_lock(b), BELAY_EHELD);
-  assert_error(try_lock(c), BELAY_EHELD);
+  assert_each(BELAY_EHELD, try_lock(a), try_lock(b), try_lock(c));
   assert_error(holder_release(abc), 0);
   assert_false(holder_holds(abc));
   assert_error(holder_release(abc), BELAY_ENOTOWNER);
   pair_expect_no_key(pair);
 }
 
-/* Each of the names wakes it, and it wakes each of those who wait for one. */
+/* A release of one name wakes a waiter for several names, and the reverse. */
 TEST_IN(release_of_one_name_wakes, pair, pair_open()) {
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 600000;
@@ -106,7 +103,7 @@ static void note_detail(holder_t *h, char event) {
     snprintf(detail, sizeof detail, "%s", belay_detail(h->bed->belay));
 }
 
-/* And which of them it is. */
+/* The error message has the key. */
 TEST_IN(key_of_other_type, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 0:b 1:c", NULL);
   server_do(pair->server[0], "LPUSH", "belay::lock::{b}", "x", NULL);
@@ -125,7 +122,6 @@ TEST_IN(key_of_other_type, pair, pair_open()) {
   assert_int_equal(server_keys(pair->server[1]), 0);
 }
 
-/* Why it was not had, or was lost, and where. */
 TEST_IN(error_names_client, pair, pair_open()) {
   belay_lock_options_t options = watched(3 * lag());
   options.timeout_ms = lag();
@@ -134,8 +130,7 @@ TEST_IN(error_names_client, pair, pair_open()) {
     belay_client_t *where = pair->client[i];
     contender_t *a = pair_plain(pair, i, "a");
     assert_error(try_lock(a), 0);
-    assert_error(holder_acquire(h, 0), BELAY_EHELD);
-    assert_error(belay_multilock_error(h->lock, &where), BELAY_EHELD);
+    assert_each(BELAY_EHELD, holder_acquire(h, 0), belay_multilock_error(h->lock, &where));
     assert_ptr_equal(where, pair->client[i]);
     assert_ok(release(a), holder_acquire(h, 0), belay_multilock_error(h->lock, &where));
     assert_null(where);
@@ -210,7 +205,7 @@ TEST_IN(all_or_none_on_two_servers, pair, pair_open()) {
 
 #define ROUNDS 20 /* of each */
 
-/* Both go on until each has had its rounds: one that is starved by the other never ends. */
+/* Both handles continue until each has its grants: with starvation the test never ends. */
 static void again(holder_t *h, char event) {
   if (event != 'e' || h->status != 0)
     return;
@@ -222,8 +217,7 @@ static void again(holder_t *h, char event) {
   }
 }
 
-/* Named in opposite orders, with names that sort the other way round: neither waits for the
- * other with a part in hand. */
+/* The names are in opposite orders: no handle holds one name while it waits for another. */
 TEST_IN(opposite_orders, pair, pair_open()) {
   belay_lock_options_t options = watched(60000);
   holder_t *one = holder_new(pair, "0:a 1:z 1:c", &options);
@@ -237,8 +231,7 @@ TEST_IN(opposite_orders, pair, pair_open()) {
   pair_expect_no_key(pair);
 }
 
-/* Where the order of servers puts the one that is held last: the other is taken, and given back
- * in time. */
+/* The name on the other server is acquired first, and released in time. */
 TEST_IN(failed_acquire_releases, pair, pair_open()) {
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
@@ -255,8 +248,7 @@ TEST_IN(failed_acquire_releases, pair, pair_open()) {
   assert_error(holder_cancel(h), BELAY_ESTATE);
 }
 
-/* The first part's lease runs out while the second is waited for: it begins again, and has both
- * in the end. */
+/* The lease on the first name expires during the wait for the second: the acquire starts again. */
 TEST_IN(member_lost_during_acquire, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(250 * slow());
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};

@@ -1,6 +1,6 @@
-/* The lock on several names: its end at every stage, in every callback; and all that can be done
- * to it, at random. */
+/* The lock on several names: closed in each state and in each callback; and random operations. */
 #include "support/base/never.h"
+#include "support/base/random.h"
 #include "support/fixtures/lease/pair.h"
 
 static void close_it(holder_t *h, char event) {
@@ -8,7 +8,6 @@ static void close_it(holder_t *h, char event) {
     (void)holder_begin_close(h);
 }
 
-/* In every callback there is. */
 TEST_IN(close_in_each_callback, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(400 * slow());
   holder_t *h[4];
@@ -53,7 +52,7 @@ TEST_IN(acquire_in_loss_callback, pair, pair_open()) {
   h->then = NULL;
 }
 
-static void try_it_again(holder_t *h, char event) {
+static void try_again(holder_t *h, char event) {
   if (event == 'l')
     assert_error(holder_begin(h, 0), 0);
 }
@@ -64,7 +63,7 @@ TEST_IN(loss_is_reported_once, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
-  h->then = try_it_again;
+  h->then = try_again;
   stall_ms(options.ttl_ms + 50);
   bed_until(pair->bed, h->lost == 1);
   h->then = NULL;
@@ -75,8 +74,8 @@ TEST_IN(loss_is_reported_once, pair, pair_open()) {
 
 enum { STAGES = 6 };
 
-/* Brings a handle so far; the servers have keys of the handle's, or will have. */
-static void bring(pair_t *pair, holder_t *h, contender_t *a, int stage) {
+/* Brings the handle to this stage. */
+static void reach_stage(pair_t *pair, holder_t *h, contender_t *a, int stage) {
   switch (stage) {
   case 0: /* made */
     break;
@@ -105,10 +104,9 @@ TEST(close_in_each_state) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, i % 2, "a");
     holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
-    bring(pair, h, a, i / 2);
+    reach_stage(pair, h, a, i / 2);
     assert_error(holder_begin_close(h), 0);
-    assert_error(holder_begin_close(h), BELAY_ECLOSING);
-    assert_error(holder_begin(h, 0), BELAY_ECLOSING);
+    assert_each(BELAY_ECLOSING, holder_begin_close(h), holder_begin(h, 0));
     bed_until(pair->bed, h->closed == 1);
     assert_int_equal(h->ended, h->begun);
     assert_error(close_lock(a), 0);
@@ -117,14 +115,13 @@ TEST(close_in_each_state) {
   }
 }
 
-/* One of its clients closes: so the lock is of no use any more, whatever it is doing, and gives
- * the rest back; what was held is lost. The handle is there until it is closed. */
+/* A lock with a closed client releases its other names; a held lock is lost. The handle stays. */
 TEST(close_of_one_client) {
   for (int i = 0; i < STAGES * 4; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, i % 2, "a");
     holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
-    bring(pair, h, a, i / 4);
+    reach_stage(pair, h, a, i / 4);
     server_t *other = pair->server[i / 2 % 2];
     assert_error(begin_close_of(pair->bed, pair->client[1 - i / 2 % 2]), 0);
     assert_error(holder_begin(h, 0), BELAY_ECLOSING);
@@ -153,7 +150,7 @@ TEST(close_while_client_closes) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, 1, "a");
     holder_t *h = holder_new(pair, i % 2 > 0 ? "0:a 1:a" : "1:a", NULL);
-    bring(pair, h, a, i / 2);
+    reach_stage(pair, h, a, i / 2);
     assert_ok(begin_close_of(pair->bed, pair->client[1]), holder_begin_close(h));
     bed_until(pair->bed, h->closed == 1);
     assert_int_equal(h->ended, h->begun);
@@ -162,13 +159,13 @@ TEST(close_while_client_closes) {
   }
 }
 
-/* All of its clients close: then it is gone with the last of them. */
+/* The handle is freed with the last of its clients. */
 TEST(close_of_all_clients) {
   for (int i = 0; i < STAGES; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, 0, "a");
     holder_t *h = holder_new(pair, "0:a 1:a", NULL);
-    bring(pair, h, a, i);
+    reach_stage(pair, h, a, i);
     assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
     bed_until(pair->bed, pair->bed->client_closed == 1);
     assert_error(begin_close_of(pair->bed, pair->client[0]), 0);
@@ -179,7 +176,7 @@ TEST(close_of_all_clients) {
   }
 }
 
-/* The callback that tells of the loss closes it, although all of it is about to go. */
+/* The callback of the loss closes the handle while its last client closes. */
 TEST_IN(close_with_last_client, pair, pair_open()) {
   holder_t *h = holder_new(pair, "1:a", NULL);
   assert_error(holder_acquire(h, 0), 0);
@@ -191,21 +188,18 @@ TEST_IN(close_with_last_client, pair, pair_open()) {
 
 static uint64_t dice;
 
-static unsigned below(unsigned n) { /* xorshift64* */
-  dice ^= dice >> 12;
-  dice ^= dice << 25;
-  dice ^= dice >> 27;
-  return (unsigned)((dice * UINT64_C(2685821657736338717) >> 33) % n);
+static unsigned below(unsigned n) {
+  return (unsigned)(next_random(&dice) % n);
 }
 
-enum { STORM_HANDLES = 5, STORM_STEPS = 1200 };
-static const char *const storm_names[STORM_HANDLES] = {"0:a 1:a", "1:a 0:b", "0:b 0:a",
-                                                       "1:b 0:a 1:a", "1:b 1:a"};
+enum { HANDLES = 5, STEPS = 1200 };
+static const char *const handle_names[HANDLES] = {"0:a 1:a", "1:a 0:b", "0:b 0:a", "1:b 0:a 1:a",
+                                                  "1:b 1:a"};
 
 static bool overlap(int i, int j) {
-  for (const char *at = storm_names[i]; *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
+  for (const char *at = handle_names[i]; *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
     char word[4] = {at[0], at[1], at[2], '\0'};
-    if (strstr(storm_names[j], word) != NULL)
+    if (strstr(handle_names[j], word) != NULL)
       return true;
   }
   return false;
@@ -213,7 +207,8 @@ static bool overlap(int i, int j) {
 
 /* Applies one action to a handle. Any status is correct, but each accepted operation must call
  * back once. */
-static holder_t *strike(pair_t *pair, holder_t *h, int i, const belay_lock_options_t *options) {
+static holder_t *apply_action(pair_t *pair, holder_t *h, int i,
+                              const belay_lock_options_t *options) {
   switch (below(9)) {
   case 0:
   case 1:
@@ -234,13 +229,13 @@ static holder_t *strike(pair_t *pair, holder_t *h, int i, const belay_lock_optio
     if (below(12) > 0 || pair->count == HOLDERS_MAX)
       break;
     assert_error(holder_begin_close(h), 0);
-    return holder_new(pair, storm_names[i], options);
+    return holder_new(pair, handle_names[i], options);
   }
   return h;
 }
 
 /* Applies one fault to the servers. */
-static void strike_server(pair_t *pair) {
+static void apply_fault(pair_t *pair) {
   server_t *server = pair->server[below(2)];
   switch (below(4)) {
   case 0:
@@ -258,28 +253,28 @@ static void strike_server(pair_t *pair) {
   }
 }
 
-static void storm(bool servers_too, int64_t ttl_ms) {
+static void run_random_steps(bool servers_too, int64_t ttl_ms) {
   pair_t *pair = pair_open();
   belay_lock_options_t options = with_ttl(ttl_ms);
   options.watchdog = servers_too ? BELAY_WATCHDOG_OFF : BELAY_WATCHDOG_ON;
-  holder_t *h[STORM_HANDLES];
+  holder_t *h[HANDLES];
   unsigned grants = 0;
-  for (int i = 0; i < STORM_HANDLES; i++)
-    h[i] = holder_new(pair, storm_names[i], &options);
-  for (int step = 0; step < STORM_STEPS; step++) {
-    int i = (int)below(STORM_HANDLES);
-    h[i] = strike(pair, h[i], i, &options);
+  for (int i = 0; i < HANDLES; i++)
+    h[i] = holder_new(pair, handle_names[i], &options);
+  for (int step = 0; step < STEPS; step++) {
+    int i = (int)below(HANDLES);
+    h[i] = apply_action(pair, h[i], i, &options);
     if (servers_too && below(30) == 0)
-      strike_server(pair);
+      apply_fault(pair);
     bed_run_for(pair->bed, below(5));
-    for (int one = 0; one < STORM_HANDLES; one++) {
+    for (int one = 0; one < HANDLES; one++) {
       grants += holder_holds(h[one]);
       for (int other = 0; other < one && !servers_too; other++)
         assert_never(holder_holds(h[one]) && holder_holds(h[other]) && overlap(one, other));
     }
   }
   assert_true(grants > 50);
-  for (int i = 0; i < STORM_HANDLES; i++)
+  for (int i = 0; i < HANDLES; i++)
     assert_error(holder_begin_close(h[i]), 0);
   for (int i = 0; i < pair->count; i++)
     bed_until(pair->bed, pair->holder[i].closed == 1);
@@ -289,12 +284,12 @@ static void storm(bool servers_too, int64_t ttl_ms) {
 
 TEST(random_operations) {
   dice = 1;
-  storm(false, 60000);
+  run_random_steps(false, 60000);
 }
 
 TEST(random_operations_and_server_faults) {
   dice = 2;
-  storm(true, 60 * slow());
+  run_random_steps(true, 60 * slow());
 }
 
 static int make(const belay_multilock_name_t *names, size_t n,
@@ -309,8 +304,7 @@ static int make(const belay_multilock_name_t *names, size_t n,
 }
 
 static void ignore_loss(belay_lock_t *lock, belay_lost_t reason) {
-  (void)lock;
-  (void)reason;
+  (void)lock, (void)reason;
 }
 
 TEST_IN(invalid_arguments, bed, bed_open_at("unix:///nowhere/1", NULL)) {
@@ -327,8 +321,7 @@ TEST_IN(invalid_arguments, bed, bed_open_at("unix:///nowhere/1", NULL)) {
   for (size_t i = 0; i <= BELAY_MULTILOCK_MAX; i++)
     list[i] = (belay_multilock_name_t){bed->client, {name, i + 1}};
   assert_error(make(list, BELAY_MULTILOCK_MAX, NULL), 0);
-  assert_error(make(list, BELAY_MULTILOCK_MAX + 1, NULL), BELAY_EINVAL);
-  assert_error(make(list, 0, NULL), BELAY_EINVAL);
+  assert_each(BELAY_EINVAL, make(list, BELAY_MULTILOCK_MAX + 1, NULL), make(list, 0, NULL));
   assert_error(make(NULL, 1, NULL), BELAY_EINVAL);
   for (size_t i = 0; i < BELAY_MULTILOCK_MAX; i++)
     list[i].name.len = 1024 - i;
@@ -368,13 +361,11 @@ TEST_IN(invalid_options, bed, bed_open_at("unix:///nowhere", NULL)) {
   }
   belay_lock_options_t options = lock_options();
   options.ttl_ms = 1;
-  assert_error(make(&name, 1, &options), BELAY_EINVAL);
-  assert_error(belay_multilock_acquire(NULL, 0, NULL), BELAY_EINVAL);
+  assert_each(BELAY_EINVAL, make(&name, 1, &options), belay_multilock_acquire(NULL, 0, NULL));
   assert_error(belay_multilock_close(NULL, NULL), BELAY_EINVAL);
   assert_int_equal(belay_multilock_remaining_us(NULL), 0);
 }
 
-/* Held and with a reference it keeps the loop alive, and not otherwise. */
 TEST_IN(ref_keeps_loop_alive, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);

@@ -5,7 +5,8 @@
 #include "belay/semaphore.h"
 #include "support/fixtures/bed.h"
 
-static contender_t *in_line(bed_t *bed, bool permits, const belay_lock_options_t *options) {
+static contender_t *contender_with_client(bed_t *bed, bool permits,
+                                          const belay_lock_options_t *options) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   if (!permits)
     return contender_of(bed, client, "door", options);
@@ -36,39 +37,38 @@ static bool holds(const contender_t *c) {
 
 /* The server stands still until the holder's lease ends. Then it executes the request of the
  * first waiter and grants it, but that process is dead. */
-static void lose_the_grant(bool permits) {
+static void lose_grant(bool permits) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(2000 * slow());
   options.watchdog = BELAY_WATCHDOG_OFF;
   options.fair = true;
-  contender_t *holder = in_line(bed, permits, &options), *line[3];
+  contender_t *holder = contender_with_client(bed, permits, &options), *waiter[3];
   options.ttl_ms = 600000;
   options.waiter_ttl_ms = 60000;
   for (int i = 3; i-- > 0;) {
     options.timeout_ms = i > 0 ? 60000 : 100; /* of the first alone */
-    line[i] = in_line(bed, permits, &options);
+    waiter[i] = contender_with_client(bed, permits, &options);
   }
   assert_error(try_lock(holder), 0);
   for (int i = 0; i < 3; i++)
-    queue_up(line[i]);
+    queue_up(waiter[i]);
   bed_until(bed, belay_lock_remaining_us(holder->lock) < 300000);
   server_do(bed->server, "CLIENT", "PAUSE", "1000", "ALL", NULL);
   for (int i = 0; i < 3; i++) {
-    bed_until(bed, holds(line[0]) || holds(line[1]) || holds(line[2]));
-    assert_true(holds(line[i]));
-    assert_error(release(line[i]), 0);
+    bed_until(bed, holds(waiter[0]) || holds(waiter[1]) || holds(waiter[2]));
+    assert_true(holds(waiter[i]));
+    assert_error(release(waiter[i]), 0);
   }
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0);
+  expect_keys(bed, 0);
   bed_close(bed);
 }
 
 TEST(lost_grant_keeps_place_in_fair_queue) {
-  lose_the_grant(false);
+  lose_grant(false);
 }
 
 TEST(lost_grant_keeps_place_in_semaphore_queue) {
-  lose_the_grant(true);
+  lose_grant(true);
 }
 
 typedef struct answer {

@@ -20,8 +20,7 @@ BED_TEST(writer_is_exclusive) {
   assert_true(is_on_server(w));
   assert_true(is_writer(w));
   assert_false(is_writer(r));
-  assert_error(try_lock(other), BELAY_EHELD);
-  assert_error(try_lock(r), BELAY_EHELD);
+  assert_each(BELAY_EHELD, try_lock(other), try_lock(r));
   assert_int_equal(server_keys(bed->server), 1); /* an attempt without a wait leaves no key */
   assert_int_equal(belay_lock_holds(w->lock), 1);
 }
@@ -86,7 +85,8 @@ BED_TEST(waiting_writer_blocks_new_readers) {
   expect_empty(bed);
 }
 
-/* Between two writers those readers are served that waited for the first, and no later ones. */
+/* Readers that waited for the first writer are granted before the second one; later readers are
+ * not. */
 BED_TEST(readers_between_writers) {
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL);
   contender_t *waited = lone_reader(bed, NULL), *late = lone_reader(bed, NULL);
@@ -102,8 +102,7 @@ BED_TEST(readers_between_writers) {
   expect_empty(bed);
 }
 
-/* All readers that waited for a writer are in before the next one, though but one of each client
- * asks for them. */
+/* The same for readers of one client, for which one request is on the server. */
 BED_TEST(readers_of_one_client_between_writers) {
   enum { READERS = 5 };
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL), *r[READERS];
@@ -170,7 +169,6 @@ BED_TEST(canceled_reader_unblocks_writer) {
   expect_empty(bed);
 }
 
-/* However a wait ends, no place is left. */
 BED_TEST(ended_waits_leave_no_keys) {
   contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
               *out = lone_writer(bed, NULL);
@@ -255,22 +253,17 @@ BED_TEST(changed_mode_is_renewed) {
 BED_TEST(change_mode_in_wrong_state) {
   contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
               *plain = contender_new(bed, "x", NULL);
-  assert_error(upgrade(r), BELAY_ENOTOWNER);
-  assert_error(downgrade(w), BELAY_ENOTOWNER);
+  assert_each(BELAY_ENOTOWNER, upgrade(r), downgrade(w));
   assert_true(is_writer(w) && !is_writer(r));
   assert_error(try_lock(plain), 0);
-  assert_error(upgrade(plain), BELAY_EINVAL);
-  assert_error(belay_rwlock_downgrade(NULL, 1000, NULL), BELAY_EINVAL);
+  assert_each(BELAY_EINVAL, upgrade(plain), belay_rwlock_downgrade(NULL, 1000, NULL));
   assert_ok(try_lock(r), begin_change(r, true));
-  assert_error(begin_change(r, false), BELAY_ESTATE);
-  assert_error(begin_change(r, true), BELAY_ESTATE);
-  bed_until(bed, r->extended == 1);
-  assert_error(r->extend_status, 0);
+  assert_each(BELAY_ESTATE, begin_change(r, false), begin_change(r, true));
+  assert_error(extend_outcome(r), 0);
   assert_true(is_writer(r));
   server_do(bed->server, "FLUSHALL", NULL);
   assert_error(downgrade(r), BELAY_ENOTOWNER);
-  bed_until(bed, r->lost == 1);
-  assert_int_equal(r->reason, BELAY_LOST_TAKEN);
+  await_loss(r, BELAY_LOST_TAKEN);
 }
 
 static int try_options(bed_t *bed, const belay_lock_options_t *options) {
@@ -306,7 +299,7 @@ BED_TEST(invalid_options) {
   assert_int_equal(belay_rwlock_mode(NULL), BELAY_RWLOCK_READ);
 }
 
-/* A change of mode is no grant. */
+/* A change of mode keeps the number. */
 BED_TEST(fence_grows_with_each_grant) {
   belay_lock_options_t options = lock_options();
   options.fencing = true;

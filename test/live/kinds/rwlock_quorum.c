@@ -3,8 +3,8 @@
 
 #include "support/fixtures/lease/rw.h"
 
-static contender_t *party(nodes_t *nodes, belay_rwlock_mode_t mode,
-                          const belay_lock_options_t *options) {
+static contender_t *rw_handle(nodes_t *nodes, belay_rwlock_mode_t mode,
+                              const belay_lock_options_t *options) {
   belay_client_t *client[BELAY_NODES_MAX]; /* of its own: in one client they would line up */
   for (unsigned i = 0; i < nodes->n; i++)
     client[i] = bed_connect(nodes->bed, server_url(nodes->server[i]), NULL);
@@ -12,11 +12,11 @@ static contender_t *party(nodes_t *nodes, belay_rwlock_mode_t mode,
 }
 
 static contender_t *reader(nodes_t *nodes, const belay_lock_options_t *options) {
-  return party(nodes, BELAY_RWLOCK_READ, options);
+  return rw_handle(nodes, BELAY_RWLOCK_READ, options);
 }
 
 static contender_t *writer(nodes_t *nodes, const belay_lock_options_t *options) {
-  return party(nodes, BELAY_RWLOCK_WRITE, options);
+  return rw_handle(nodes, BELAY_RWLOCK_WRITE, options);
 }
 
 static void expect_no_key(nodes_t *nodes) {
@@ -74,8 +74,7 @@ NODES_TEST(change_mode, 3, 5) {
   expect_no_key(nodes);
 }
 
-/* When most have refused, the others answer the upgrade that they were sent: no connection is
- * dropped for that. */
+/* Late replies after a majority of refusals drop no connection. */
 NODES_TEST(late_refusal_of_upgrade, 3, 5) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
@@ -134,8 +133,7 @@ TEST_IN(writer_counts_confirming_nodes, nodes, nodes_open(5, NULL)) {
   nodes_pause(nodes, 2);
   server_do(nodes->server[2], "SET", key_of(c), "another writer", NULL);
   assert_error(extend(c, BELAY_DEFAULT), BELAY_ENOTOWNER);
-  bed_until(nodes->bed, c->lost == 1);
-  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  await_loss(c, BELAY_LOST_TAKEN);
   nodes_resume(nodes);
 }
 
@@ -154,7 +152,7 @@ TEST_IN(minority_away, nodes, nodes_open(5, NULL)) {
   assert_error(release(w), 0);
 }
 
-/* Two of three forget it: it is not held any more. One does: it is, and is there again. */
+/* A key lost on one of three nodes is restored. Lost on two, the lock is lost. */
 TEST_IN(nodes_lose_data, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = unhurried_options(1500 * slow());
@@ -168,8 +166,7 @@ TEST_IN(nodes_lose_data, nodes, nodes_open(3, NULL)) {
   assert_int_equal(w->lost, 0);
   server_do(nodes->server[1], "FLUSHALL", NULL);
   server_do(nodes->server[2], "FLUSHALL", NULL);
-  bed_until(nodes->bed, w->lost == 1);
-  assert_int_equal(w->reason, BELAY_LOST_TAKEN);
+  await_loss(w, BELAY_LOST_TAKEN);
   belay_lock_options_t quick = usual();
   contender_t *r = reader(nodes, &quick);
   assert_error(acquire(r, 5000 * slow()), 0);

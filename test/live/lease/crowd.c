@@ -106,7 +106,7 @@ static int be_worker(const char *url, const char *fd, const char *number) {
   return 0;
 }
 
-TEST_ON(no_update_is_lost_among_two_hundred_lockers_in_four_processes, server, server_start(NULL)) {
+TEST_ON(no_lost_updates, server, server_start(NULL)) {
   process_t workers[PROCESSES];
   char fd_text[12], number[12], line[64];
   int fd = memfd_create("shared", 0);
@@ -155,23 +155,23 @@ static int be_holder(const char *url, const char *ttl) {
 BED_TEST(killed_holder_blocks_for_its_ttl) {
   int64_t ttl = 700 * slow();
   char ttl_text[24], line[64];
-  contender_t *heir = contender_new(bed, "door", NULL);
+  contender_t *waiter = contender_new(bed, "door", NULL);
   snprintf(ttl_text, sizeof ttl_text, "%lld", (long long)ttl);
   const char *argv[] = {process_self(), "--holder", server_url(bed->server), ttl_text, NULL};
   process_t holder = process_start(argv);
   assert_true(process_read_line(&holder, line, sizeof line));
-  assert_error(acquire(heir, 2 * ttl), BELAY_ETIMEDOUT); /* alive, it keeps it */
+  assert_error(acquire(waiter, 2 * ttl), BELAY_ETIMEDOUT); /* alive, it keeps it */
 
-  assert_error(begin_acquire(heir, BELAY_FOREVER), 0);
+  assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
   bed_run_for(bed, 50);
   process_kill(&holder, SIGKILL);
   int64_t killed = clock_now();
-  assert_error(outcome(heir), 0);
-  int64_t took = (heir->ended_time - killed) / MS;
+  assert_error(outcome(waiter), 0);
+  int64_t took = (waiter->ended_time - killed) / MS;
   print_message("inherited %lld ms after the kill, the ttl being %lld ms\n", (long long)took,
                 (long long)ttl);
   assert_between(took, ttl / 3, ttl + lag()); /* renewed at least each third of it */
-  assert_true(is_on_server(heir));
+  assert_true(is_on_server(waiter));
   assert_int_equal(process_wait(&holder), -SIGKILL);
 }
 

@@ -117,7 +117,6 @@ TEST_IN(resent_acquire_keeps_fence, nodes, nodes_open(1, NULL)) {
   }
 }
 
-/* The guarded resource, which is where it matters. */
 TEST_IN(guard_refuses_earlier_holder, nodes, nodes_open(3, NULL)) {
   contender_t *a = fenced(nodes, "door"), *b = fenced(nodes, "door");
   belay_fence_t resource = {.number = 0};
@@ -211,11 +210,7 @@ TEST_IN(counter_ahead_on_minority, nodes, nodes_open(5, NULL)) {
 
 /* After the last number there is none: an error, not the same one again. */
 NODES_TEST(fence_numbers_used_up, 1, 3) {
-  belay_lock_options_t options = fencing_options();
-  options.ttl_ms = 1000 * slow();
-  options.watchdog = BELAY_WATCHDOG_OFF;
-  options.timeout_ms = 100 * slow();
-  contender_t *c = nodes_contender(nodes, "door", &options);
+  contender_t *c = fenced_for(nodes, 1000 * slow());
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 2));
   uint64_t last = grow(c, LARGEST_FENCE - 2);
   for (int i = 0; i < 3; i++) {
@@ -232,11 +227,7 @@ NODES_TEST(fence_numbers_used_up, 1, 3) {
 
 static void expect_no_grant_from_nonsense(unsigned n, const char *nonsense) {
   nodes_t *nodes = nodes_open(n, NULL);
-  belay_lock_options_t options = fencing_options();
-  options.ttl_ms = 1000 * slow();
-  options.watchdog = BELAY_WATCHDOG_OFF;
-  options.timeout_ms = 100 * slow();
-  contender_t *c = nodes_contender(nodes, "door", &options);
+  contender_t *c = fenced_for(nodes, 1000 * slow());
   plant_on_all(nodes, c, nonsense);
   if (try_lock(c) == 0)
     fail_msg("%" PRIu64 " was granted where the counter is \"%s\"", fence_of(c), nonsense);

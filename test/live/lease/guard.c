@@ -7,6 +7,7 @@
 
 #include "belay/error.h"
 #include "belay/fence.h"
+#include "support/base/random.h"
 #include "support/servers/server.h"
 #include "support/base/test.h"
 
@@ -87,7 +88,7 @@ static void expect_error(const resp_t *reply, const char *text) {
   assert_string_equal(reply->str, text);
 }
 
-/* An error of the server's own, which says more than that word. */
+/* An error of the server whose text contains this word. */
 static void expect_error_with(const resp_t *reply, const char *word) {
   assert_int_equal(reply->type, RESP_ERROR);
   if (strstr(reply->str, word) == NULL)
@@ -98,7 +99,7 @@ static void put_fence(server_t *server, const char *number, const char *token) {
   server_do(server, "HSET", FENCE, "number", number, "token", token, NULL);
 }
 
-/* As the guard in C would have it; zeros if there is none. */
+/* The stored fence in the form of the guard in C; zeros if there is none. */
 static belay_fence_t fence_on(server_t *server) {
   belay_fence_t fence;
   memset(&fence, 0, sizeof fence);
@@ -130,8 +131,8 @@ static const char *refusal_for(uint64_t number, int error) {
   return number == 0 || number > LARGEST ? NO_NUMBER : NO_TOKEN;
 }
 
-/* The same request to both guards: they agree on it, on what is remembered then, and the command
- * runs only if it may. */
+/* Sends the request to both guards. They store the same fence, and the command runs only if
+ * allowed. */
 static void ask_both(server_t *server, belay_fence_t *fence, uint64_t number, bytes_t token) {
   int error = belay_fence_guard(fence, number, belay_bytes(token.at, token.len));
   uint64_t before = strtoull(server_string(server, "GET", WORK, NULL), NULL, 10);
@@ -144,10 +145,9 @@ static void ask_both(server_t *server, belay_fence_t *fence, uint64_t number, by
   expect_fence(server, fence);
 }
 
-/* The same for a command that fails: whether the request may go on or not, nothing is
- * remembered. */
-static void ask_both_in_vain(server_t *server, const belay_fence_t *fence, uint64_t number,
-                             bytes_t token) {
+/* The same for a command that fails: the fence does not change. */
+static void send_failing_to_both(server_t *server, const belay_fence_t *fence, uint64_t number,
+                                 bytes_t token) {
   belay_fence_t tried = *fence;
   int error = belay_fence_guard(&tried, number, belay_bytes(token.at, token.len));
   const resp_t *reply = ask_guarded(server, decimal(number), token, COMMAND("LPUSH", WORK, "x"));
@@ -171,7 +171,7 @@ static const bytes_t tokens[] = {
 static const uint64_t numbers[] = {0,           1,       99,          100,         101,
                                    LARGEST - 1, LARGEST, LARGEST + 1, LARGEST + 2, UINT64_MAX};
 
-TEST_ON(every_request_ends_as_it_does_in_c, server, server_start(NULL)) {
+TEST_ON(guard_agrees_with_c, server, server_start(NULL)) {
   static const uint64_t seen[] = {0, 1, 100, LARGEST - 1, LARGEST};
   server_do(server, "SET", WORK, "0", NULL);
   for (size_t i = 0; i < COUNT(seen); i++)
@@ -181,22 +181,13 @@ TEST_ON(every_request_ends_as_it_does_in_c, server, server_start(NULL)) {
         server_do(server, "DEL", FENCE, NULL);
         if (seen[i] != 0)
           ask_both(server, &fence, seen[i], tokens[0]);
-        ask_both_in_vain(server, &fence, numbers[j], tokens[k]);
+        send_failing_to_both(server, &fence, numbers[j], tokens[k]);
         ask_both(server, &fence, numbers[j], tokens[k]);
       }
 }
 
-/* Always the same numbers (splitmix64), so that a failure can be seen again. */
-static uint64_t next_random(uint64_t *seed) {
-  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
-
-/* Requests that come in any order, with numbers about the last one that went on, up to the
- * largest. */
-TEST_ON(random_requests_end_as_they_do_in_c, server, server_start(NULL)) {
+/* Requests in random order, with numbers near the last accepted one, up to the largest. */
+TEST_ON(random_requests_agree_with_c, server, server_start(NULL)) {
   enum { ROUNDS = 1000 };
   uint64_t seed = 1;
   belay_fence_t fence = {0};
@@ -207,7 +198,7 @@ TEST_ON(random_requests_end_as_they_do_in_c, server, server_start(NULL)) {
     uint64_t number = fence.number + next_random(&seed) % 6 - (fence.number > 4 ? 4 : 0);
     bytes_t token = tokens[next_random(&seed) % 4];
     if (next_random(&seed) % 4 == 0)
-      ask_both_in_vain(server, &fence, number, token);
+      send_failing_to_both(server, &fence, number, token);
     else
       ask_both(server, &fence, number, token);
   }
@@ -247,7 +238,7 @@ static const bytes_t no_numbers[] = {BYTES(""),
                                      BYTES("90071992547409920"),
                                      BYTES("9.007199254740992e15")};
 
-TEST_ON(what_is_not_a_number_is_refused, server, server_start(NULL)) {
+TEST_ON(invalid_number_is_refused, server, server_start(NULL)) {
   for (size_t i = 0; i < COUNT(no_numbers); i++) {
     const resp_t *reply = ask_guarded(server, no_numbers[i], bytes("mine"), WORK_ONCE);
     if (reply->type != RESP_ERROR || strcmp(reply->str, NO_NUMBER) != 0)
@@ -263,7 +254,7 @@ static void expect_no_fence(server_t *server) {
 }
 
 /* The last accepted number is unreadable, so every token is refused. */
-TEST_ON(a_damaged_fence_lets_nobody_pass, server, server_start(NULL)) {
+TEST_ON(damaged_fence_refuses_all, server, server_start(NULL)) {
   for (size_t i = 0; i < COUNT(no_numbers); i++) {
     resp_words_t words = {0};
     add_command(&words, COMMAND("HSET", FENCE, "token", "mine", "number"));
@@ -278,14 +269,14 @@ TEST_ON(a_damaged_fence_lets_nobody_pass, server, server_start(NULL)) {
   expect_no_fence(server);
 }
 
-TEST_ON(a_key_of_another_type_is_left_alone, server, server_start(NULL)) {
+TEST_ON(key_of_other_type_is_kept, server, server_start(NULL)) {
   server_do(server, "RPUSH", FENCE, "a", "b", NULL);
   expect_error_with(ask(server, "5", "mine", WORK_ONCE), "WRONGTYPE");
   assert_int_equal(server_integer(server, "LLEN", FENCE, NULL), 2);
   assert_int_equal(server_keys(server), 1);
 }
 
-TEST_ON(a_request_without_a_command_is_refused, server, server_start(NULL)) {
+TEST_ON(missing_command_is_refused, server, server_start(NULL)) {
   expect_error(ask(server, "5", "mine", COMMAND(NULL)), NO_COMMAND);
   const char *text = belay_fence_script(NULL);
   expect_error(server_ask(server, "EVAL", text, "1", FENCE, "5", NULL), NO_TOKEN);
@@ -365,7 +356,7 @@ static const resp_t *ask_for_words(server_t *server, int words) {
   return server_ask(server, "EVAL", text, "2", FENCE, WORK, NULL);
 }
 
-TEST_ON(a_command_of_too_many_words_is_not_even_begun, server, server_start(NULL)) {
+TEST_ON(too_many_words, server, server_start(NULL)) {
   assert_int_equal(ask_for_words(server, 9000)->type, RESP_ERROR);
   assert_int_equal(server_keys(server), 0);
   assert_int_equal(ask_for_words(server, 7000)->integer, 6998);
@@ -382,7 +373,7 @@ TEST(guard_without_write_permission) {
   server_stop(server);
 }
 
-TEST_ON(a_server_that_is_full, server, server_start(NULL)) {
+TEST_ON(guard_out_of_memory, server, server_start(NULL)) {
   put_fence(server, "4", "another");
   server_do(server, "SET", WORK, "7", NULL);
   server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);

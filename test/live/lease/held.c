@@ -4,8 +4,7 @@
 
 #include "support/fixtures/bed.h"
 
-/* Each is renewed once in the last quarter before a third of the ttl; FULL is when the machine
- * is fast. */
+/* Each is renewed in the last quarter before a third of the ttl. FULL: on a fast machine. */
 enum { FULL = 100000, BATCH = 512, TTL_MS = 30000, SOONEST_MS = 7500, LATEST_MS = 10000 };
 enum { BYTES_EACH = 470 };
 

@@ -72,7 +72,7 @@ static void expect(size_t i, const char *label, unsigned permits, int64_t min, i
   assert_between(answer.holder[i].remaining_ms, min, max);
 }
 
-BED_TEST_OF(who_has_permits_is_told, o.owner = "me") {
+BED_TEST_OF(holders_are_listed, o.owner = "me") {
   belay_lock_options_t lasting = with_ttl(90000), brief = with_ttl(50000);
   assert_error(ask(bed), 0);
   assert_int_equal(answer.n, 0);
@@ -111,8 +111,7 @@ BED_TEST(label_in_token_and_holders) {
   for (int i = 0; i < 2; i++) { /* it is executed, and then undone */
     assert_error(begin_acquire(c, 0), 0);
     assert_error(i == 0 ? cancel(c) : begin_close(c), 0);
-    bed_settle(bed);
-    assert_int_equal(server_keys(bed->server), 0);
+    expect_keys(bed, 0);
   }
   belay_lock_options_t o = with_ttl(60000);
   contender_t *plain = contender_blank(bed, &o);

@@ -28,10 +28,8 @@ typedef enum step_id {
 typedef struct step {
   const char *name;
   bool watched;
-  int ttl,
-      /* of the dead, in ms: as it is asked for; how long it may last from the kill on; times slow()
-       * */
-      lease;
+  int ttl;              /* of the killed process, in ms, times slow() */
+  int lease;            /* the longest rest of its lease after the kill, in ms, times slow() */
   bool in_between;      /* of a call, for which the server stands still */
   const char *calls[3]; /* names of the calls contain one of these: SENT; none: any call */
 } step_t;
@@ -98,7 +96,7 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
   victim.sent += counts;
 }
 
-static void say(const char *what) {
+static void print_line(const char *what) {
   printf("%s\n", what);
   fflush(stdout);
 }
@@ -106,7 +104,7 @@ static void say(const char *what) {
 /* Reports that the process is ready, and waits for the start signal. */
 static void wait_for_go(void) {
   char line[8];
-  say("ready");
+  print_line("ready");
   if (fgets(line, sizeof line, stdin) == NULL)
     exit(1);
   victim.sent = 0;
@@ -131,7 +129,6 @@ static void warm_up(void) {
   bed_settle(victim.bed);
 }
 
-/* Where the step begins. */
 static void prepare(void) {
   step_id_t step = victim.id;
   if (step == ACQUIRING)
@@ -204,7 +201,7 @@ static _Noreturn void be_victim(const char *url, const char *number) {
     bed_until(victim.bed, victim.sent >= victim.kinds);
     bed_run_for(victim.bed, 20); /* and written */
   }
-  say("there");
+  print_line("there");
   for (;;)
     bed_run_for(victim.bed, 60000);
 }
@@ -216,12 +213,12 @@ TEST_ROLE(victim, "--victim") {
 typedef struct scene {
   step_id_t step;
   server_t *server;
-  relay_t *wire; /* of the dead, with TLS; else NULL */
+  relay_t *wire; /* of the killed process, with TLS; else NULL */
   bed_t *bed;
   player_t holder[KINDS]; /* makes the waiters of this kind wait */
-  player_t heir[KINDS], other[KINDS];
-  int64_t killed, asked[KINDS],
-      left[KINDS]; /* when, and when the server was asked for the lease of the dead; that */
+  player_t successor[KINDS], other[KINDS];
+  int64_t killed, asked[KINDS]; /* time of the kill; time of the query for the rest of the lease */
+  int64_t left[KINDS];          /* the rest of the lease at that time, in ms */
 } scene_t;
 
 static void open_scene(scene_t *s, step_id_t step) {
@@ -229,14 +226,14 @@ static void open_scene(scene_t *s, step_id_t step) {
   *s = (scene_t){.step = step, .server = server_start(NULL)};
   s->bed = bed_open_at(server_url(s->server), NULL);
   s->wire = servers_are_secure() ? relay_start(server_url(s->server)) : NULL;
-  belay_client_t *heirs = bed_connect(s->bed, server_url(s->server), NULL);
+  belay_client_t *successors = bed_connect(s->bed, server_url(s->server), NULL);
   belay_client_t *others = bed_connect(s->bed, server_url(s->server), NULL);
   FOR_KINDS(k, step) {
     player_init(&s->holder[k], s->bed, s->bed->client, k, 1, &options);
     options.waiter_ttl_ms = WAITER_TTL * slow();
     belay_lock_options_t o = options;
     o.ttl_ms = steps[step].ttl * slow(); /* a latch's is everybody's */
-    player_init(&s->heir[k], s->bed, heirs, k, 1, &o);
+    player_init(&s->successor[k], s->bed, successors, k, 1, &o);
     player_init(&s->other[k], s->bed, others, k, 0, &o);
     if (step != WAITING || k >= HELD_KINDS)
       continue;
@@ -249,31 +246,28 @@ static void open_scene(scene_t *s, step_id_t step) {
  * a time. An answer to a closed connection makes the server discard unread bytes. So the
  * connection stays open after the process is dead. */
 static void kill_one(scene_t *s) {
-  char number[8], line[32];
+  char number[8];
   snprintf(number, sizeof number, "%d", (int)s->step);
   const char *url = s->wire != NULL ? relay_url(s->wire) : server_url(s->server);
   const char *argv[] = {process_self(), "--victim", url, number, NULL};
   process_t process = process_start(argv);
   if (steps[s->step].in_between) {
-    assert_true(process_read_line(&process, line, sizeof line));
-    assert_string_equal(line, "ready");
+    process_expect_line(&process, "ready");
     server_pause(s->server);
     process_write_line(&process, "go");
   }
-  assert_true(process_read_line(&process, line, sizeof line));
-  assert_string_equal(line, "there");
+  process_expect_line(&process, "there");
   FOR_KINDS(k, s->step) {
     bool hears = kinds[k].told && s->step == WAITING;
     bool queues = kinds[k].queue[0] != NULL && (s->step == WAITING || s->step == QUEUED);
-    player_until(&s->heir[k], (!queues || kind_queue(s->server, k) > 0) &&
-                                  (!hears || kind_listeners(s->server, k) > 0));
+    player_until(&s->successor[k], (!queues || kind_queue(s->server, k) > 0) &&
+                                       (!hears || kind_listeners(s->server, k) > 0));
   }
   if (s->wire != NULL && steps[s->step].in_between) {
     process_kill(&process, SIGSTOP);
     relay_haunt(s->wire);
   }
-  process_kill(&process, SIGKILL);
-  assert_int_equal(process_wait(&process), -SIGKILL);
+  process_finish(&process);
   s->killed = clock_now();
   if (steps[s->step].in_between)
     server_resume(s->server);
@@ -307,62 +301,62 @@ static bool is_as_it_was_left(scene_t *s, kind_id_t k) {
   }
 }
 
-static void inherit(scene_t *s) {
+static void expect_successors(scene_t *s) {
   FOR_KINDS(k, s->step) {
-    player_until(&s->heir[k], is_as_it_was_left(s, k));
+    player_until(&s->successor[k], is_as_it_was_left(s, k));
     s->asked[k] = clock_now();
     s->left[k] = s->step == WAITING || k >= HELD_KINDS ? 0 : kind_lease_left(s->server, k);
   }
   expect_ttl_on_every_key(s->server);
   FOR_KINDS(k, s->step)
   if (k < HELD_KINDS) {
-    player_come(&s->heir[k]);
+    player_come(&s->successor[k]);
     if (s->step == WAITING)
       player_leave(&s->holder[k]);
   }
   FOR_KINDS(k, s->step)
   if (k < HELD_KINDS)
-    player_await(&s->heir[k]);
+    player_await(&s->successor[k]);
   FOR_KINDS(k, s->step)
   if (k < HELD_KINDS) {
-    int64_t after = (s->heir[k].came_time - s->asked[k]) / MS;
-    int64_t took = (s->heir[k].came_time - s->killed) / MS;
+    int64_t after = (s->successor[k].came_time - s->asked[k]) / MS;
+    int64_t took = (s->successor[k].came_time - s->killed) / MS;
     if (after < s->left[k] - 3)
-      fail_msg("%s, %s: granted after %lld ms, but the dead had %lld left", steps[s->step].name,
+      fail_msg("%s, %s: granted after %lld ms, but the lease had %lld left", steps[s->step].name,
                kinds[k].name, (long long)after, (long long)s->left[k]);
     if (took > (steps[s->step].lease + WAITER_TTL + 1500) * slow())
       fail_msg("%s, %s: granted %lld ms after the kill", steps[s->step].name, kinds[k].name,
                (long long)took);
-    player_leave(&s->heir[k]);
-    player_await_left(&s->heir[k]);
+    player_leave(&s->successor[k]);
+    player_await_left(&s->successor[k]);
   }
 }
 
-/* It was counted once, and its count is not counted again. */
+/* The count of the killed process is not counted twice. */
 static void open_latch(scene_t *s) {
-  player_t *heir = &s->heir[LATCH], *other = &s->other[LATCH];
+  player_t *successor = &s->successor[LATCH], *other = &s->other[LATCH];
   bool counted = s->step == ACQUIRING;
-  player_come(heir);
+  player_come(successor);
   assert_int_equal(player_count(other, "dead"), 1);
-  assert_int_equal(heir->came, 0);
+  assert_int_equal(successor->came, 0);
   assert_int_equal(player_count(other, counted ? "dead" : "second") > 0, counted);
   if (counted)
     assert_int_equal(player_count(other, "second"), 0);
-  player_await(heir);
+  player_await(successor);
 }
 
-/* The dead one's place is over, and two have to come: both of them are of the first generation. */
+/* The place of the killed process expires. Two other parties pass in the first generation. */
 static void pass_barrier(scene_t *s) {
-  player_t *heir = &s->heir[BARRIER], *other = &s->other[BARRIER];
+  player_t *successor = &s->successor[BARRIER], *other = &s->other[BARRIER];
   int64_t rest = s->killed + WAITER_TTL * slow() * MS - clock_now();
   bed_run_for(s->bed, (rest > 0 ? rest / MS : 0) + 300 * slow());
-  player_come(heir);
+  player_come(successor);
   bed_run_for(s->bed, 100 * slow());
-  assert_int_equal(heir->came, 0);
+  assert_int_equal(successor->came, 0);
   player_come(other);
-  player_await(heir);
+  player_await(successor);
   player_await(other);
-  assert_int_equal(heir->grant, 1);
+  assert_int_equal(successor->grant, 1);
   assert_int_equal(other->grant, 1);
 }
 
@@ -394,7 +388,7 @@ static void test_killed(void **state) {
   scene_t s;
   open_scene(&s, (step_id_t)(intptr_t)*state);
   kill_one(&s);
-  inherit(&s);
+  expect_successors(&s);
   if (has_step(LATCH, s.step))
     open_latch(&s);
   if (has_step(BARRIER, s.step))

@@ -19,12 +19,10 @@ BED_TEST(extend_to_shorter_ttl_is_local) {
   int64_t short_ttl = 400 * slow(), began = clock_now();
   assert_error(begin_extend(c, short_ttl), 0);
   assert_true(remaining_ms(c) <= short_ttl - short_ttl / 100 - 2);
-  bed_until(bed, c->extended == 1);
-  assert_error(c->extend_status, 0);
+  assert_error(extend_outcome(c), 0);
   assert_true(remaining_ms(c) <= short_ttl);
   assert_true(pttl_of(c) > 50000);
-  bed_until(bed, c->lost == 1);
-  assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
+  await_loss(c, BELAY_LOST_EXPIRED);
   assert_between(clock_since_ms(began), short_ttl * 9 / 10, short_ttl + lag());
 }
 
@@ -83,8 +81,7 @@ BED_TEST(extend_after_key_was_taken) {
   contender_t *c = contender_holding(bed, "door", NULL);
   foreign_holder(c, 60000);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
-  bed_until(bed, c->lost == 1);
-  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  await_loss(c, BELAY_LOST_TAKEN);
   assert_error(belay_lock_error(c->lock), BELAY_ENOTOWNER);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(release(c), BELAY_ENOTOWNER);
@@ -95,10 +92,8 @@ BED_TEST(extend_after_key_was_taken) {
 BED_TEST(release_cancels_extend) {
   contender_t *c = contender_holding(bed, "door", NULL);
   assert_ok(begin_extend(c, 60000), begin_release(c), outcome(c));
-  bed_until(bed, c->extended == 1);
-  assert_error(c->extend_status, BELAY_ECANCELED);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_error(extend_outcome(c), BELAY_ECANCELED);
+  expect_keys(bed, 0);
 }
 
 BED_TEST(watchdog_renews) {
@@ -123,8 +118,7 @@ BED_TEST(no_watchdog_reports_one_loss) {
   assert_between(clock_since_ms(began), left - 5, left + lag());
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_error(belay_lock_error(c->lock), 0);
-  assert_error(release(c), BELAY_ENOTOWNER);
-  assert_error(extend(c, 5000), BELAY_ENOTOWNER);
+  assert_each(BELAY_ENOTOWNER, release(c), extend(c, 5000));
   bed_run_for(bed, ttl);
   assert_int_equal(c->lost, 1);
   assert_int_equal(server_keys(bed->server), 0);
@@ -156,8 +150,7 @@ BED_TEST(max_hold_ends_renewal) {
   options.max_hold_ms = most;
   contender_t *c = contender_holding(bed, "door", &options);
   int64_t began = clock_now();
-  bed_until(bed, c->lost == 1);
-  assert_int_equal(c->reason, BELAY_LOST_MAX_HOLD);
+  await_loss(c, BELAY_LOST_MAX_HOLD);
   assert_between(clock_since_ms(began), most - 10, most + ttl + lag());
   assert_error(release(c), BELAY_ENOTOWNER);
 }

@@ -1,5 +1,4 @@
-/* Things that happen while something else is being done: a connection that breaks while a round
- * is asked, an address that leads elsewhere, a loop that stands still in the middle of an
+/* A connection breaks during a round, an address changes its server, the loop stalls during an
  * attempt. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,7 +27,7 @@ static bool proposes(const void *data, size_t len) {
   return memmem(data, len, belay__script_fence_accept.sha1, 40) != NULL;
 }
 
-/* In the place of the C library's: a write may end a connection. */
+/* Replaces the function of the C library: a write may end a connection. */
 ssize_t send(int fd, const void *data, size_t len, int flags) {
   struct sockaddr_in peer;
   socklen_t size = sizeof peer;
@@ -45,7 +44,7 @@ ssize_t send(int fd, const void *data, size_t len, int flags) {
 
 typedef int ssl_write_fn(SSL *, const void *, size_t, size_t *);
 
-/* In the place of OpenSSL's, which comes before. */
+/* Replaces the function of OpenSSL. */
 int SSL_write_ex(SSL *ssl, const void *data, size_t len, size_t *written) {
   ssl_write_fn *function;
   void *symbol = dlsym(RTLD_NEXT, "SSL_write_ex");
@@ -58,7 +57,7 @@ int SSL_write_ex(SSL *ssl, const void *data, size_t len, size_t *written) {
 
 static unsigned grants;
 
-/* A lock that is said to be held is, and has its number. */
+/* A reported grant has a remaining time and a fencing number. */
 static void look(contender_t *c, event_t event) {
   if (event != EVENT_ENDED || c->status != 0)
     return;

@@ -1,6 +1,5 @@
-/* How a fencing number is agreed on by several nodes, where proposers are late, or overtake each
- * other, or find no majority: by hand with the scripts fence_read and fence_accept, and in the
- * middle of an acquire. */
+/* How nodes agree on a fencing number when proposers are late, overtake each other or find no
+ * majority: with the scripts fence_read and fence_accept, and during an acquire. */
 #include "support/fixtures/lease/fencing.h"
 
 TEST_IN(paused_proposer_is_refused, nodes, nodes_open(3, NULL)) {
@@ -11,7 +10,7 @@ TEST_IN(paused_proposer_is_refused, nodes, nodes_open(3, NULL)) {
   assert_true(accept_all_by_hand(nodes, c, paused, "the paused one") <= 1); /* no majority */
 }
 
-/* The counters being ahead of the clocks, both read the same. */
+/* The counters are ahead of the clocks, so both proposers read the same number. */
 TEST_IN(paused_proposer_with_equal_number, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
@@ -22,8 +21,8 @@ TEST_IN(paused_proposer_with_equal_number, nodes, nodes_open(3, NULL)) {
   assert_true(accept_all_by_hand(nodes, c, paused, "the paused one") <= 1); /* no majority */
 }
 
-/* One had its number accepted on a minority and was paused; then there is another holder. Either
- * has that one a larger number, or the same, and then the paused one gets no majority any more. */
+/* A minority accepts the number of a paused proposer. The next holder has a larger number, or the
+ * same one; then the paused proposer gets no majority. */
 TEST_IN(number_accepted_by_minority, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
@@ -56,8 +55,8 @@ static unsigned ones(unsigned bits) {
   return count;
 }
 
-static void expect_no_number_twice(unsigned n) {
-  nodes_t *nodes = nodes_open(n, NULL);
+NODES_TEST(equal_numbers_of_two_proposers, 3, 5) {
+  const unsigned n = nodes->n;
   contender_t *c = fenced(nodes, "door");
   for (unsigned order = 0; order < 1U << n; order++) {
     uint64_t number = read_all_by_hand(nodes, c), same[2] = {number, number}, accepted_by;
@@ -68,12 +67,6 @@ static void expect_no_number_twice(unsigned n) {
     assert_int_equal(accepted[1], ones(order));
     assert_false(accepted[0] > n / 2 && accepted[1] > n / 2);
   }
-  nodes_close(nodes);
-}
-
-TEST(equal_numbers_of_two_proposers) {
-  expect_no_number_twice(3);
-  expect_no_number_twice(5);
 }
 
 TEST_IN(smaller_number_is_refused, nodes, nodes_open(5, NULL)) {
@@ -97,7 +90,7 @@ TEST_IN(resent_accept, nodes, nodes_open(1, NULL)) {
   assert_int_equal(accept_by_hand(nodes->server[0], c, number - 1, "mine"), 0);
 }
 
-/* Springs when the first nodes are about to be sent that script. */
+/* Acts when the client is about to send this script to the first nodes. */
 typedef struct trap {
   nodes_t *nodes;
   contender_t *c; /* NULL: not set */
@@ -128,13 +121,9 @@ static trap_t *trap_open(const char *script, void (*spring)(trap_t *trap), unsig
   return trap;
 }
 
-/* With a contender that has held it before, so that the connections are there. */
+/* The contender has held the lock before, so its connections are up. */
 static void set_trap(trap_t *trap) {
-  belay_lock_options_t options = fencing_options();
-  options.ttl_ms = 1500 * slow();
-  options.watchdog = BELAY_WATCHDOG_OFF;
-  options.timeout_ms = 150 * slow();
-  contender_t *c = nodes_contender(trap->nodes, "door", &options);
+  contender_t *c = fenced_for(trap->nodes, 1500 * slow());
   (void)grow(c, 0);
   nodes_settle(trap->nodes);
   trap->c = c;

@@ -5,6 +5,9 @@
 #include "support/base/never.h"
 #include "support/servers/quarantine.h"
 
+/* Defines a test with servers that other tests use, too. */
+#define VISIT_TEST(name, visit) TEST_WITH_(name, nodes, visit, leave)
+
 TEST(marker_contents) {
   char max_ttl[24];
   nodes_t *nodes = visit();
@@ -19,17 +22,15 @@ TEST(marker_contents) {
   leave(nodes);
 }
 
-TEST(marker_of_other_type) {
-  nodes_t *nodes = visit();
+VISIT_TEST(marker_of_other_type, visit()) {
   contender_t *c = quarantined(nodes, "door");
   server_do(nodes->server[1], "SET", marker_key(), "something else", NULL);
   ask_until(c, BELAY_VOTE_REFUSED, 1);
   assert_error(tally_of(c).node[1].error, BELAY_EWRONGTYPE);
   assert_error(wait_for(c), 0);
-  leave(nodes);
 }
 
-/* All who vote so give that reason. */
+/* Each node with this vote reports this error. */
 static void expect_reason(contender_t *c, belay_vote_t vote, int error) {
   belay_lock_tally_t tally = tally_of(c);
   for (unsigned i = 0; i < tally.nodes; i++)
@@ -40,11 +41,9 @@ static void expect_reason(contender_t *c, belay_vote_t vote, int error) {
 TEST_IN(fresh_servers_do_not_vote, nodes, nodes_open(3, NULL)) {
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_QUARANTINED, 2);
-  assert_error(try_lock(c), BELAY_ENOQUORUM);
-  assert_error(belay_lock_error(c->lock), BELAY_ENOQUORUM);
+  assert_each(BELAY_ENOQUORUM, try_lock(c), belay_lock_error(c->lock));
   expect_reason(c, BELAY_VOTE_QUARANTINED, BELAY_EQUARANTINED);
-  nodes_settle(nodes);
-  assert_int_equal(nodes_keys(nodes), 0);
+  nodes_expect_no_key(nodes);
 }
 
 TEST(fresh_servers_vote_after_max_ttl) {
@@ -93,8 +92,7 @@ BED_TEST(quarantine_default_of_plain_lock) {
   assert_int_equal(server_keys(bed->server), 1);
 }
 
-TEST(max_ttl_mismatch) {
-  nodes_t *nodes = visit();
+VISIT_TEST(max_ttl_mismatch, visit()) {
   belay_lock_options_t options = quarantine_options();
   ask_until(quarantined(nodes, "door"), BELAY_VOTE_GRANTED, 3);
   options.max_ttl_ms = MAX_TTL - 1;
@@ -103,13 +101,10 @@ TEST(max_ttl_mismatch) {
   assert_false(belay_err_retryable(BELAY_EMISMATCH));
   ask_until(c, BELAY_VOTE_REFUSED, 2);
   expect_reason(c, BELAY_VOTE_REFUSED, BELAY_EMISMATCH);
-  nodes_settle(nodes);
-  assert_int_equal(nodes_keys(nodes), 0);
-  leave(nodes);
+  nodes_expect_no_key(nodes);
 }
 
-TEST(max_ttl_mismatch_on_minority) {
-  nodes_t *nodes = visit();
+VISIT_TEST(max_ttl_mismatch_on_minority, visit()) {
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_GRANTED, 3);
   server_do(nodes->server[0], "HSET", marker_key(), "max_ttl", "123456", NULL);
@@ -117,7 +112,6 @@ TEST(max_ttl_mismatch_on_minority) {
   ask_until(c, BELAY_VOTE_REFUSED, 1);
   assert_error(tally_of(c).node[0].error, BELAY_EMISMATCH);
   assert_error(wait_for(c), 0);
-  leave(nodes);
 }
 
 static int new_status(nodes_t *nodes, const belay_lock_options_t *options) {
@@ -129,8 +123,7 @@ static int new_status(nodes_t *nodes, const belay_lock_options_t *options) {
   return error;
 }
 
-TEST(ttl_above_max_ttl) {
-  nodes_t *nodes = visit();
+VISIT_TEST(ttl_above_max_ttl, visit()) {
   belay_lock_options_t options = quarantine_options();
   options.ttl_ms = options.max_ttl_ms;
   assert_error(new_status(nodes, &options), 0);
@@ -141,19 +134,16 @@ TEST(ttl_above_max_ttl) {
   assert_error(new_status(nodes, &options), BELAY_EINVAL);
   options.quarantine = BELAY_QUARANTINE_OFF;
   assert_error(new_status(nodes, &options), 0);
-  leave(nodes);
 }
 
-TEST(extend_above_max_ttl) {
-  nodes_t *nodes = visit();
+VISIT_TEST(extend_above_max_ttl, visit()) {
   contender_t *c = quarantined(nodes, "door");
   assert_error(wait_for(c), 0);
   assert_error(extend(c, MAX_TTL + 1), BELAY_EINVAL);
   assert_ok(extend(c, MAX_TTL), release(c));
-  leave(nodes);
 }
 
-/* Extends it until the first server's word counts again, and counts what that said in between. */
+/* Extends the lock until the vote of the first server counts again. Counts its votes until then. */
 static void extend_until_it_counts(nodes_t *nodes, contender_t *c, int64_t restarted,
                                    unsigned said[BELAY_VOTES]) {
   do {
@@ -166,7 +156,7 @@ static void extend_until_it_counts(nodes_t *nodes, contender_t *c, int64_t resta
   assert_true(said[BELAY_VOTE_QUARANTINED] > 0);
 }
 
-/* Nor does a renewal that sets it again bring one back before its time. */
+/* A renewal that restores the key does not end the quarantine early. */
 TEST_IN(restored_key_does_not_count_in_quarantine, nodes, seasoned(3)) {
   contender_t *c = quarantined(nodes, "door");
   unsigned said[BELAY_VOTES] = {0};
@@ -214,25 +204,19 @@ TEST(key_set_before_restart_does_not_count) {
   expect_no_vote_by_renewals(false);
 }
 
-TEST(hidden_run_id_never_votes) {
-  nodes_t *nodes = visit_without_info();
+VISIT_TEST(hidden_run_id_never_votes, visit_without_info()) {
   contender_t *c = quarantined(nodes, "door");
   assert_error(acquire(c, MAX_TTL + 1 * SECONDS), BELAY_ENOQUORUM);
   ask_until(c, BELAY_VOTE_QUARANTINED, 2);
-  nodes_settle(nodes);
-  assert_int_equal(nodes_keys(nodes), 0);
-  leave(nodes);
+  nodes_expect_no_key(nodes);
 }
 
-TEST(hidden_run_id_with_trust) {
-  nodes_t *nodes = visit_without_info();
+VISIT_TEST(hidden_run_id_with_trust, visit_without_info()) {
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
   ask_until(nodes_contender(nodes, "door", &options), BELAY_VOTE_GRANTED, 3);
-  leave(nodes);
 }
 
-TEST(reconnect_keeps_vote) {
-  nodes_t *nodes = visit();
+VISIT_TEST(reconnect_keeps_vote, visit()) {
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_GRANTED, 3);
   for (int round = 0; round < 5; round++) {
@@ -244,7 +228,6 @@ TEST(reconnect_keeps_vote) {
     (void)release(c);
     ask_until(c, BELAY_VOTE_GRANTED, 3);
   }
-  leave(nodes);
 }
 
 typedef struct crowd {
@@ -319,11 +302,20 @@ static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
   assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
 }
 
-TEST_IN(own_undo_does_not_wake, bed, bed_without_info()) {
+static void expect_no_wake_by_own_undo(bed_t *bed, bool fair) {
   belay_lock_options_t options = quarantine_options();
+  options.fair = fair;
   contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
   assert_error(try_lock(c), BELAY_EQUARANTINED);
   expect_patience(bed, &c, 1);
+}
+
+TEST_IN(own_undo_does_not_wake, bed, bed_without_info()) {
+  expect_no_wake_by_own_undo(bed, false);
+}
+
+TEST_IN(own_undo_does_not_wake_queue, bed, bed_without_info()) {
+  expect_no_wake_by_own_undo(bed, true);
 }
 
 TEST_IN(undos_of_two_contenders_do_not_wake, bed, bed_without_info()) {
@@ -332,14 +324,6 @@ TEST_IN(undos_of_two_contenders_do_not_wake, bed, bed_without_info()) {
   for (int i = 0; i < 2; i++)
     c[i] = contender_of(bed, guest_of(bed), "door", &options);
   expect_patience(bed, c, 2);
-}
-
-TEST_IN(own_undo_does_not_wake_queue, bed, bed_without_info()) {
-  belay_lock_options_t options = quarantine_options();
-  options.fair = true;
-  contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
-  assert_error(try_lock(c), BELAY_EQUARANTINED);
-  expect_patience(bed, &c, 1);
 }
 
 BED_TEST(own_undo_does_not_wake_without_replicas) {

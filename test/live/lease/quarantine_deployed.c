@@ -4,7 +4,7 @@
 #include "support/deployments/group.h"
 #include "support/servers/quarantine.h"
 
-TEST_ON(a_replica_that_takes_over_does_not_vote_at_first, group, group_start(NULL)) {
+TEST_ON(promoted_replica_does_not_vote, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   belay_lock_options_t options = quarantine_options();
   contender_t *before = contender_new(bed, "door", &options);
@@ -27,7 +27,7 @@ static void expect_refused(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST_ON(a_lock_on_a_cluster_has_no_quarantine, cluster,
+TEST_ON(cluster_refuses_quarantine, cluster,
         cluster_start(&(cluster_options_t){.without_replicas = true})) {
   static const char detail[] = "quarantine: not for a client of a cluster";
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
@@ -46,7 +46,7 @@ TEST_ON(a_lock_on_a_cluster_has_no_quarantine, cluster,
   bed_close(bed);
 }
 
-TEST_ON(a_cluster_is_no_node_of_a_redlock, cluster,
+TEST_ON(redlock_refuses_cluster, cluster,
         cluster_start(&(cluster_options_t){.without_replicas = true})) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *whole = bed_connect(bed, cluster_url(cluster), NULL);

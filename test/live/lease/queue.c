@@ -8,7 +8,7 @@
 enum { MANY = 40 };
 #define LONG 20000 /* a poll comes too late for any test */
 
-/* Gives it back as soon as it has it, and notes in which order that was. */
+/* Each contender releases the lock at once. Notes the order of the grants. */
 typedef struct turns {
   contender_t *all[MANY + 1];
   unsigned order[MANY + 1], count;
@@ -102,7 +102,7 @@ BED_TEST(no_hand_overs) {
   assert_int_equal((uint64_t)server_publications(bed->server) - before, 10);
 }
 
-/* Holds for a moment, then gives it back in its way, and wants it again. */
+/* Holds the lock for a moment, releases or closes it, and acquires again. */
 typedef struct busy {
   bed_t *bed;
   uv_timer_t timer;
@@ -141,9 +141,9 @@ static void be_busy(contender_t *c, event_t event) {
   }
 }
 
-/* How often another client gets it beside eight handles that always want it: for a while, or
- * until it has had it once. */
-static unsigned turns_beside(bool close, belay_wakeup_t wakeup) {
+/* Counts the grants of another client while eight handles compete: for a while, or until the
+ * first. */
+static void expect_turns(bool close, belay_wakeup_t wakeup, unsigned least) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = lock_options();
@@ -167,25 +167,20 @@ static unsigned turns_beside(bool close, belay_wakeup_t wakeup) {
   bed_until(bed, busy.holder == NULL);
   uv_close((uv_handle_t *)&busy.timer, NULL);
   bed_close(bed);
-  return turns;
+  print_message("%u turns\n", turns);
+  assert_true(turns >= least);
 }
 
 TEST(notified_client_gets_turns) {
-  unsigned turns = turns_beside(false, BELAY_WAKE_NOTIFY);
-  print_message("%u turns\n", turns);
-  assert_true(turns >= 20);
+  expect_turns(false, BELAY_WAKE_NOTIFY, 20);
 }
 
 TEST(turns_with_closed_handles) {
-  unsigned turns = turns_beside(true, BELAY_WAKE_NOTIFY);
-  print_message("%u turns\n", turns);
-  assert_true(turns >= 20);
+  expect_turns(true, BELAY_WAKE_NOTIFY, 20);
 }
 
 TEST(polling_client_gets_grants) {
-  unsigned turns = turns_beside(false, BELAY_WAKE_POLL);
-  print_message("%u turns\n", turns);
-  assert_true(turns >= 1);
+  expect_turns(false, BELAY_WAKE_POLL, 1);
 }
 
 BED_TEST(canceled_waiter_is_skipped) {
@@ -210,11 +205,11 @@ BED_TEST(loss_gives_turn_to_next) {
   options.ttl_ms = kept_ttl();
   options.watchdog = BELAY_WATCHDOG_OFF;
   contender_t *holder = contender_holding(bed, "door", &options);
-  contender_t *heir = contender_new(bed, "door", &options);
-  assert_ok(begin_acquire(heir, BELAY_FOREVER), outcome(heir));
+  contender_t *waiter = contender_new(bed, "door", &options);
+  assert_ok(begin_acquire(waiter, BELAY_FOREVER), outcome(waiter));
   assert_int_equal(holder->lost, 1);
-  assert_true(holder->lost_at < heir->ended_at);
-  assert_true(is_on_server(heir));
+  assert_true(holder->lost_at < waiter->ended_at);
+  assert_true(is_on_server(waiter));
 }
 
 /* A queued waiter gets the cause of the failures of those before it. */
@@ -229,73 +224,59 @@ BED_TEST(queued_waiter_reports_unreachable) {
   assert_error(cancel(first), 0);
 }
 
-typedef struct far {
+typedef struct passing {
   bed_t *bed;
-  relay_t *wire;
-  contender_t *giver, *heir;
-} far_t;
+  contender_t *holder, *waiter;
+} passing_t;
 
-/* The giver gives to the heir, over a wire that takes its time. */
-static far_t begin_passing(int64_t delay) {
-  far_t far = {.bed = bed_open(NULL)};
-  far.wire = relay_start(server_url(far.bed->server));
-  belay_client_options_t options = client_options();
-  options.reconnect_max_ms = 50;
-  belay_client_t *client = bed_connect(far.bed, relay_url(far.wire), &options);
-  belay_lock_options_t o = patient();
-  far.giver = contender_of(far.bed, client, "door", &o);
-  far.heir = contender_of(far.bed, client, "door", &o);
-  assert_ok(try_lock(far.giver), begin_acquire(far.heir, BELAY_FOREVER));
-  relay_delay(far.wire, delay);
-  assert_error(begin_release(far.giver), 0);
-  return far;
+/* A holder hands over to a waiter of its client through a relay with this delay. */
+static passing_t *passing_open(int64_t delay) {
+  belay_client_options_t client = client_options();
+  client.reconnect_max_ms = 50;
+  bed_t *bed = bed_open_relayed(&client);
+  passing_t *passing = bed_new(bed, sizeof *passing);
+  belay_lock_options_t options = patient();
+  *passing = (passing_t){.bed = bed,
+                         .holder = contender_holding(bed, "door", &options),
+                         .waiter = contender_new(bed, "door", &options)};
+  assert_error(begin_acquire(passing->waiter, BELAY_FOREVER), 0);
+  relay_delay(bed->relay, delay);
+  assert_error(begin_release(passing->holder), 0);
+  bed_run_for(bed, 20);
+  return passing;
 }
 
-static void end_passing(far_t *far) {
-  bed_settle(far->bed);
-  assert_int_equal(server_keys(far->bed->server), 0);
-  bed_close(far->bed);
-  relay_stop(far->wire);
+static void passing_close(passing_t *passing) {
+  expect_keys(passing->bed, 0);
+  bed_close(passing->bed);
 }
 
-TEST(receiver_canceled_during_hand_over) {
-  far_t far = begin_passing(100 * slow());
-  bed_run_for(far.bed, 20);
-  assert_error(cancel(far.heir), 0);
-  assert_error(outcome(far.heir), BELAY_ECANCELED);
-  assert_error(outcome(far.giver), 0);
-  end_passing(&far);
+TEST_IN(receiver_canceled_during_hand_over, passing, passing_open(100 * slow())) {
+  assert_error(cancel(passing->waiter), 0);
+  assert_error(outcome(passing->waiter), BELAY_ECANCELED);
+  assert_error(outcome(passing->holder), 0);
 }
 
-TEST(receiver_closed_during_hand_over) {
-  far_t far = begin_passing(100 * slow());
-  bed_run_for(far.bed, 20);
-  assert_ok(begin_close(far.heir), outcome(far.giver));
-  bed_until(far.bed, far.heir->closed == 1);
-  end_passing(&far);
+TEST_IN(receiver_closed_during_hand_over, passing, passing_open(100 * slow())) {
+  assert_ok(begin_close(passing->waiter), outcome(passing->holder));
+  bed_until(passing->bed, passing->waiter->closed == 1);
 }
 
-TEST(holder_closed_during_hand_over) {
-  far_t far = begin_passing(100 * slow());
-  bed_run_for(far.bed, 20);
-  assert_ok(begin_close(far.giver), outcome(far.heir));
-  assert_true(is_on_server(far.heir));
-  assert_error(release(far.heir), 0);
-  end_passing(&far);
+TEST_IN(holder_closed_during_hand_over, passing, passing_open(100 * slow())) {
+  assert_ok(begin_close(passing->holder), outcome(passing->waiter));
+  assert_true(is_on_server(passing->waiter));
+  assert_error(release(passing->waiter), 0);
 }
 
 /* The reply is lost with the connection: no callback reports a grant, and the lock is free. */
-TEST(hand_over_reply_lost) {
-  far_t far = begin_passing(300 * slow());
-  bed_run_for(far.bed, 20);
-  relay_cut(far.wire); /* first: the answer may be just coming */
-  relay_delay(far.wire, 0);
-  int status = outcome(far.giver);
+TEST_IN(hand_over_reply_lost, passing, passing_open(300 * slow())) {
+  relay_cut(passing->bed->relay); /* first: the reply may be just coming */
+  relay_delay(passing->bed->relay, 0);
+  int status = outcome(passing->holder);
   assert_true(status == 0 || status == BELAY_EUNKNOWN);
-  assert_error(outcome(far.heir), 0); /* which tries again */
-  assert_true(is_on_server(far.heir));
-  assert_error(release(far.heir), 0);
-  end_passing(&far);
+  assert_error(outcome(passing->waiter), 0); /* which tries again */
+  assert_true(is_on_server(passing->waiter));
+  assert_error(release(passing->waiter), 0);
 }
 
 /* A waiter with a very long poll interval gets the lock soon after another client's release. */
@@ -343,7 +324,6 @@ BED_TEST(polling_lock_publishes_nothing) {
   assert_int_equal(server_calls(bed->server, deployment_subscribe()), 0);
 }
 
-/* Polls of a lock that stays where it is become rare. */
 BED_TEST(polls_back_off) {
   belay_lock_options_t options = lock_options();
   options.wakeup = BELAY_WAKE_POLL;
@@ -359,8 +339,8 @@ BED_TEST(polls_back_off) {
   assert_error(cancel(waiter), 0);
 }
 
-/* A waiter's wait ends after the lock was passed to it, and before it has asked for it. It was
- * refused before, but that says nothing about the lock that it was to get. */
+/* A wait ends after the hand-over to the waiter and before its request. The refusal from before
+ * does not count as the reply for this hand-over. */
 BED_TEST(hand_over_at_end_of_wait) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = with_ttl(60000);
@@ -368,13 +348,13 @@ BED_TEST(hand_over_at_end_of_wait) {
   options.retry_min_ms = options.retry_max_ms = LONG;
   contender_t *holder = contender_of(bed, other, "door", &options);
   contender_t *waiter = contender_new(bed, "door", &options);
-  contender_t *giver = contender_new(bed, "door", &options);
+  contender_t *next = contender_new(bed, "door", &options);
   assert_ok(try_lock(holder), begin_acquire(waiter, 1000));
   bed_run_for(bed, 100); /* two attempts, which find the lock held */
-  assert_ok(release(holder), try_lock(giver), begin_release(giver));
+  assert_ok(release(holder), try_lock(next), begin_release(next));
   usleep(1000000); /* the loop stands still until the wait is over */
-  assert_error(outcome(giver), 0);
+  assert_error(outcome(next), 0);
   assert_error(outcome(waiter), BELAY_ETIMEDOUT);
   bed_settle(bed);
-  assert_false(is_on_server(giver));
+  assert_false(is_on_server(next));
 }

@@ -55,7 +55,7 @@ static void expect_decision(const contender_t *c, bool held) {
     assert_true(tally.votes[BELAY_VOTE_HELD] > tally.nodes - tally.quorum);
 }
 
-/* The strangers' keys are as they were, and elsewhere there is what there should be. */
+/* Foreign keys are unchanged. The other nodes have the token, or no key. */
 static void expect_values(nodes_t *nodes, contender_t *c, unsigned pattern, bool held) {
   char token[256] = "";
   belay_lock_token(c->lock, token, sizeof token);
@@ -87,29 +87,11 @@ static void try_occupied(nodes_t *nodes, contender_t *c, unsigned pattern) {
     server_do(nodes->server[i], "DEL", key_of(c), NULL);
 }
 
-static void try_all_occupied(unsigned n) {
-  nodes_t *nodes = nodes_open(n, NULL);
+NODES_TEST(occupied_nodes, 1, 3, 4, 5) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
-  for (unsigned pattern = 0; pattern < power(2, n); pattern++)
+  for (unsigned pattern = 0; pattern < power(2, nodes->n); pattern++)
     try_occupied(nodes, c, pattern);
-  nodes_close(nodes);
-}
-
-TEST(occupied_nodes_of_one) {
-  try_all_occupied(1);
-}
-
-TEST(occupied_nodes_of_three) {
-  try_all_occupied(3);
-}
-
-TEST(occupied_nodes_of_four) {
-  try_all_occupied(4);
-}
-
-TEST(occupied_nodes_of_five) {
-  try_all_occupied(5);
 }
 
 typedef enum mood { ANSWERS, REFUSES, HANGS, MOODS } mood_t;
@@ -148,8 +130,7 @@ static void set_moods(nodes_t *nodes, const pattern_t *pattern) {
   }
 }
 
-/* How many nodes have said something else than their mood lets them; or nothing, where they
- * should have. */
+/* The number of votes that are missing or do not fit the behaviour of the node. */
 static unsigned wrong_votes(const contender_t *c, const pattern_t *pattern, bool settled) {
   belay_lock_tally_t tally = tally_of(c);
   unsigned wrong = 0;
@@ -165,7 +146,7 @@ static unsigned wrong_votes(const contender_t *c, const pattern_t *pattern, bool
   return wrong;
 }
 
-/* Whether the votes that are in allow that decision. Never a matter of how fast the machine is. */
+/* The received votes allow this decision, on a machine of any speed. */
 static void expect_votes_that_decide(const contender_t *c) {
   belay_lock_tally_t tally = tally_of(c);
   unsigned yes = tally.votes[BELAY_VOTE_GRANTED];
@@ -180,7 +161,7 @@ typedef struct complaint {
   char text[160];
 } complaint_t;
 
-/* Waits for the nodes that were not needed: they must say what their mood is, too. */
+/* Waits for the nodes that were not needed: their votes must fit, too. */
 static bool comes_right(const contender_t *c, const pattern_t *pattern) {
   int64_t began = clock_now();
   while (wrong_votes(c, pattern, true) > 0) {
@@ -200,7 +181,7 @@ static bool is_soon_decided(const nodes_t *nodes, const pattern_t *pattern) {
          (pattern->count[REFUSES] > spare && pattern->count[HANGS] <= spare);
 }
 
-/* One attempt. True if it went as it should; else the complaint says what did not. */
+/* One attempt. Returns true if it is as expected; otherwise the complaint has the reason. */
 static bool attempt(nodes_t *nodes, contender_t *c, const pattern_t *pattern, int64_t deadline_ms,
                     complaint_t *complaint) {
   int64_t most_ms = is_soon_decided(nodes, pattern) ? deadline_ms / 2 : deadline_ms + 20 * slow();
@@ -243,30 +224,16 @@ static void try_pattern(nodes_t *nodes, contender_t *c, const pattern_t *pattern
   fail_msg("%s", complaint.text);
 }
 
-/* All with one and the same servers, connections and handle. */
-static void try_all_moods(unsigned n) {
-  nodes_t *nodes = nodes_open(n, NULL);
+/* All patterns use the same servers, connections and handle. */
+NODES_TEST(node_faults, 3, 4, 5) {
   belay_lock_options_t options = redlock_options(10000);
   int64_t deadline_ms = 50;
   if (slow() > 1)
     deadline_ms = options.timeout_ms = 50 * slow(); /* the default is too little */
   contender_t *c = nodes_contender(nodes, "door", &options);
   nodes_warm(nodes);
-  for (unsigned number = 0; number < power(MOODS, n); number++) {
-    pattern_t pattern = pattern_of(number, n);
+  for (unsigned number = 0; number < power(MOODS, nodes->n); number++) {
+    pattern_t pattern = pattern_of(number, nodes->n);
     try_pattern(nodes, c, &pattern, deadline_ms);
   }
-  nodes_close(nodes);
-}
-
-TEST(node_faults_of_three) {
-  try_all_moods(3);
-}
-
-TEST(node_faults_of_four) {
-  try_all_moods(4);
-}
-
-TEST(node_faults_of_five) {
-  try_all_moods(5);
 }

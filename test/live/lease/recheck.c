@@ -1,5 +1,5 @@
-/* A holder with a watchdog asks the server at once when the server may have lost the lease: not
- * at its next renewal, which here is longer away than any of these tests may take. */
+/* A holder with a watchdog asks at once when the server may have lost the lease, not at its next
+ * renewal, which these tests do not reach. */
 #include "support/fixtures/bed.h"
 #include "support/deployments/nodes.h"
 #include "support/fixtures/admin/views.h"
@@ -21,15 +21,14 @@ static contender_t *hold(bed_t *bed, bool fair) {
   return c;
 }
 
-/* When its first questions are over: those that come with a subscription. */
+/* Waits until the first queries, which follow the subscription, are answered. */
 static void hold_quietly(bed_t *bed, const contender_t *c) {
   bed_until(bed, server_calls(bed->server, "pexpire") > 0 || c->lost > 0);
   bed_settle(bed);
 }
 
 static void expect_lost_soon(contender_t *c, int64_t since) {
-  bed_until(c->bed, c->lost == 1);
-  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  await_loss(c, BELAY_LOST_TAKEN);
   assert_true(clock_since_ms(since) < SOON_MS);
 }
 
@@ -50,7 +49,7 @@ BED_TEST(server_back_with_data) {
   assert_true(is_on_server(c));
 }
 
-/* A majority has it still; the one that has lost it is given it again. */
+/* A majority still has the key. The node that lost it gets it again. */
 TEST_IN(one_of_three_servers_back_empty, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t options = watched(TTL);

@@ -29,7 +29,7 @@ TEST_IN(acquire_and_release, nodes, nodes_open(5, NULL)) {
   nodes_expect_no_key(nodes);
 }
 
-/* On each node it is the same lock that a plain one of that name is. */
+/* On each node it has the key of the plain lock with this name. */
 TEST_IN(same_key_as_plain_lock, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
@@ -69,7 +69,7 @@ TEST(tcp_and_unix_servers) {
 
 #define NOWHERE "unix:///nowhere/%u"
 
-/* Makes one, and unmakes it; what belay says. */
+/* Creates a lock and closes it; returns the error of the constructor. */
 static int make(bed_t *bed, belay_client_t *const *clients, size_t n,
                 const belay_lock_options_t *options) {
   belay_lock_t *lock = (belay_lock_t *)bed;
@@ -121,7 +121,7 @@ TEST_IN(numbers_of_nodes, bed, bed_open_at("unix:///nowhere", NULL)) {
   }
 }
 
-/* A client of that bed's which differs from the others in one thing. */
+/* A client with another owner or namespace than the others. */
 static belay_client_t *stranger(bed_t *bed, const char *owner, const char *space) {
   belay_client_options_t options = client_options();
   options.owner = owner;
@@ -201,10 +201,9 @@ TEST(duplicate_server_found_by_acquire) {
   }
 }
 
-/* Once its second client is connected it is noticed; until then the other server makes a
- * majority with it. */
-TEST(duplicate_server_has_one_vote) {
-  nodes_t *nodes = nodes_open(2, NULL);
+/* The duplicate is found when its second client connects. Until then both servers are a
+ * majority. */
+TEST_IN(duplicate_server_has_one_vote, nodes, nodes_open(2, NULL)) {
   belay_client_t *clients[3];
   open_twins(nodes, clients);
   belay_lock_options_t options = unhurried_options(10000);
@@ -219,11 +218,9 @@ TEST(duplicate_server_has_one_vote) {
     }
     nodes_expect_no_key(nodes);
   }
-  nodes_close(nodes);
 }
 
-TEST(duplicate_server_found_by_constructor) {
-  nodes_t *nodes = nodes_open(2, NULL);
+TEST_IN(duplicate_server_found_by_constructor, nodes, nodes_open(2, NULL)) {
   belay_client_t *clients[3];
   open_twins(nodes, clients);
   for (int i = 0; i < 3; i++) {
@@ -232,52 +229,38 @@ TEST(duplicate_server_found_by_constructor) {
     assert_error(release(plain), 0);
   }
   assert_error(make(nodes->bed, clients, 3, NULL), BELAY_EDUPLICATE);
-  nodes_close(nodes);
 }
 
-static void when_free(nodes_t *nodes, contender_t *c) {
-  (void)nodes;
-  (void)c;
+/* Makes the server refuse with this error. */
+static void refuse_with(server_t *server, const contender_t *c, int error) {
+  if (error == BELAY_EWRONGTYPE)
+    server_do(server, "HSET", key_of(c), "a", "b", NULL);
+  else if (error == BELAY_EOOM)
+    server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
+  else if (error == BELAY_EAUTH)
+    server_do(server, "CONFIG", "SET", "requirepass", "another", NULL);
+  else
+    server_do(server, "ACL", "SETUSER", "default", "-set", "-eval", "-evalsha", NULL);
 }
 
-static void when_occupied(nodes_t *nodes, contender_t *c) {
-  nodes_occupy(nodes, 0, c, 60000);
+/* Makes the next attempt on one node end with this status. */
+static void prepare_status(nodes_t *nodes, contender_t *c, int status) {
+  if (status == BELAY_EHELD) {
+    nodes_occupy(nodes, 0, c, 60000);
+  } else if (status == BELAY_EUNREACHABLE) {
+    nodes_kill(nodes, 1);
+    bed_run_for(nodes->bed, 50);
+  } else if (status == BELAY_EUNKNOWN) {
+    nodes_pause(nodes, 1);
+  } else if (status != 0) {
+    refuse_with(nodes->server[0], c, status);
+  }
 }
-
-static void when_away(nodes_t *nodes, contender_t *c) {
-  (void)c;
-  nodes_kill(nodes, 1);
-  bed_run_for(nodes->bed, 50);
-}
-
-static void when_paused(nodes_t *nodes, contender_t *c) {
-  (void)c;
-  nodes_pause(nodes, 1);
-}
-
-static void when_out_of_memory(nodes_t *nodes, contender_t *c) {
-  (void)c;
-  server_do(nodes->server[0], "CONFIG", "SET", "maxmemory", "1", NULL);
-}
-
-static void when_of_another_type(nodes_t *nodes, contender_t *c) {
-  server_do(nodes->server[0], "HSET", key_of(c), "a", "b", NULL);
-}
-
-static const struct {
-  void (*enter)(nodes_t *nodes, contender_t *c);
-  int expected;
-} plain_cases[] = {
-    {when_free, 0},
-    {when_occupied, BELAY_EHELD},
-    {when_away, BELAY_EUNREACHABLE},
-    {when_paused, BELAY_EUNKNOWN},
-    {when_out_of_memory, BELAY_EOOM},
-    {when_of_another_type, BELAY_EWRONGTYPE},
-};
 
 TEST(statuses_of_one_node) {
-  for (size_t i = 0; i < sizeof plain_cases / sizeof *plain_cases; i++)
+  static const int statuses[] = {0,          BELAY_EHELD,     BELAY_EUNREACHABLE, BELAY_EUNKNOWN,
+                                 BELAY_EOOM, BELAY_EWRONGTYPE};
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
     for (int plain = 0; plain < 2; plain++) {
       nodes_t *nodes = nodes_open(1, NULL);
       belay_lock_options_t options = redlock_options(10000);
@@ -285,8 +268,8 @@ TEST(statuses_of_one_node) {
       contender_t *c = plain ? contender_new(nodes->bed, "door", &options)
                              : nodes_contender(nodes, "door", &options);
       nodes_warm(nodes);
-      plain_cases[i].enter(nodes, c);
-      assert_error(try_lock(c), plain_cases[i].expected);
+      prepare_status(nodes, c, statuses[i]);
+      assert_error(try_lock(c), statuses[i]);
       assert_int_equal(tally_of(c).nodes, 1);
       assert_int_equal(tally_of(c).quorum, 1);
       nodes_close(nodes);
@@ -304,7 +287,7 @@ static const struct {
     {7, 3, 0}, {7, 4, BELAY_ENOQUORUM},
 };
 
-/* warm: their connections were up before. */
+/* warm: connections are up before the nodes are killed. */
 static void lose(size_t i, bool warm) {
   const int64_t deadline_ms = 200 * slow();
   nodes_t *nodes = nodes_open(losses[i].n, NULL);
@@ -370,40 +353,30 @@ TEST_IN(waiter_acquires_when_majority_is_back, nodes, nodes_open(5, NULL)) {
   assert_true(nodes_holding(nodes, c) >= 3);
 }
 
-static void spoil_type(nodes_t *nodes, unsigned node, contender_t *c) {
-  server_do(nodes->server[node], "HSET", key_of(c), "a", "b", NULL);
-}
-
-static void spoil_password(nodes_t *nodes, unsigned node, contender_t *c) {
-  (void)c;
-  server_do(nodes->server[node], "CONFIG", "SET", "requirepass", "another", NULL);
-}
-
-static void spoil_permission(nodes_t *nodes, unsigned node, contender_t *c) {
-  (void)c;
-  server_do(nodes->server[node], "ACL", "SETUSER", "default", "-set", "-eval", "-evalsha", NULL);
-}
-
 static const struct {
-  void (*spoil)(nodes_t *nodes, unsigned node, contender_t *c);
-  unsigned nodes;
+  int error;
+  unsigned nodes; /* that refuse with it */
   int expected;
-} spoilt[] = {
-    {spoil_type, 2, 0},       {spoil_type, 3, BELAY_EWRONGTYPE}, {spoil_type, 5, BELAY_EWRONGTYPE},
-    {spoil_password, 2, 0},   {spoil_password, 3, BELAY_EAUTH},  {spoil_password, 5, BELAY_EAUTH},
-    {spoil_permission, 2, 0}, {spoil_permission, 3, BELAY_EPERM}};
+} refusals[] = {{BELAY_EWRONGTYPE, 2, 0},
+                {BELAY_EWRONGTYPE, 3, BELAY_EWRONGTYPE},
+                {BELAY_EWRONGTYPE, 5, BELAY_EWRONGTYPE},
+                {BELAY_EAUTH, 2, 0},
+                {BELAY_EAUTH, 3, BELAY_EAUTH},
+                {BELAY_EAUTH, 5, BELAY_EAUTH},
+                {BELAY_EPERM, 2, 0},
+                {BELAY_EPERM, 3, BELAY_EPERM}};
 
-/* Also for one who would wait: it will be the same next time. */
+/* Also with a wait: the refusal would not change. */
 TEST(lasting_refusal_is_reported) {
   static const int64_t waits[] = {0, 60000};
-  for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++)
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
     for (size_t j = 0; j < sizeof waits / sizeof *waits; j++) {
       nodes_t *nodes = nodes_open(5, NULL);
       belay_lock_options_t options = unhurried_options(10000);
       contender_t *c = nodes_contender(nodes, "door", &options);
-      for (unsigned node = 0; node < spoilt[i].nodes; node++)
-        spoilt[i].spoil(nodes, node, c);
-      assert_error(acquire(c, waits[j]), spoilt[i].expected);
+      for (unsigned node = 0; node < refusals[i].nodes; node++)
+        refuse_with(nodes->server[node], c, refusals[i].error);
+      assert_error(acquire(c, waits[j]), refusals[i].expected);
       nodes_close(nodes);
     }
 }

@@ -1,29 +1,29 @@
-/* Redlock with rivals, with nodes that stand still at a bad moment, and with anything at any
- * time: one holder at most, everybody's turn comes, and nothing is left behind. */
+/* Redlock with several contenders, with stalled nodes and with random operations: one holder at
+ * most, no starvation, no keys left. */
 #include <stdio.h>
 
 #include "support/base/never.h"
 #include "support/deployments/nodes.h"
 
-enum { RIVALS = 3, TURNS = 20 };
+enum { CONTENDERS = 3, TURNS = 20 };
 
 typedef struct race {
   nodes_t *nodes;
-  contender_t *rival[RIVALS];
-  unsigned turns[RIVALS];
+  contender_t *contender[CONTENDERS];
+  unsigned turns[CONTENDERS];
   unsigned holders, together; /* now, and whether ever more than one */
   unsigned failed;
-  bool resting[RIVALS]; /* between two turns */
+  bool resting[CONTENDERS]; /* between two turns */
 } race_t;
 
 static unsigned number_of(const race_t *race, const contender_t *c) {
   unsigned i = 0;
-  while (race->rival[i] != c)
+  while (race->contender[i] != c)
     i++;
   return i;
 }
 
-/* An acquire or a release ended; which of them is seen from whether it is held. */
+/* Called after an acquire and after a release. */
 static void on_turn(contender_t *c, event_t event) {
   race_t *race = c->arg;
   unsigned i = number_of(race, c);
@@ -41,8 +41,8 @@ static void on_turn(contender_t *c, event_t event) {
  * Returns false when every contender had its turns. */
 static bool race_goes_on(race_t *race) {
   unsigned done = 0;
-  for (unsigned i = 0; i < RIVALS; i++) {
-    contender_t *c = race->rival[i];
+  for (unsigned i = 0; i < CONTENDERS; i++) {
+    contender_t *c = race->contender[i];
     if (belay_lock_remaining_us(c->lock) > 0) {
       assert_true(nodes_holding(race->nodes, c) >= 3);
       race->holders--;
@@ -53,29 +53,29 @@ static bool race_goes_on(race_t *race) {
     }
     done += race->resting[i] && race->turns[i] == TURNS;
   }
-  return done < RIVALS;
+  return done < CONTENDERS;
 }
 
 TEST(three_contenders_for_five_nodes) {
   race_t race = {.nodes = nodes_open(5, NULL)};
   belay_lock_options_t options = unhurried_options(60000);
-  for (unsigned i = 0; i < RIVALS; i++) {
-    race.rival[i] = nodes_contender(race.nodes, "door", &options);
-    race.rival[i]->then = on_turn;
-    race.rival[i]->arg = &race;
+  for (unsigned i = 0; i < CONTENDERS; i++) {
+    race.contender[i] = nodes_contender(race.nodes, "door", &options);
+    race.contender[i]->then = on_turn;
+    race.contender[i]->arg = &race;
     race.resting[i] = true;
   }
   nodes_warm(race.nodes);
   bed_until(race.nodes->bed, !race_goes_on(&race));
   assert_int_equal(race.failed, 0);
   assert_never(race.together > 0);
-  for (unsigned i = 0; i < RIVALS; i++)
+  for (unsigned i = 0; i < CONTENDERS; i++)
     assert_int_equal(race.turns[i], TURNS);
   nodes_expect_no_key(race.nodes);
   nodes_close(race.nodes);
 }
 
-/* Two nodes for one, two for another, one for a third: and none of them lets go. */
+/* Two nodes have one token, two another, one a third, and no holder releases. */
 TEST(split_vote_ends_with_ttls) {
   static const char *const strangers[] = {"one", "one", "another", "another", "a third"};
   const int64_t ttl_ms = lag() + 1000 * slow(); /* longer than it takes to ask once */
@@ -238,58 +238,58 @@ TEST(release_reaches_stalled_nodes) {
 
 enum { HANDLES = 4, STEPS = 200 };
 
-enum { TROUBLED = 2 }; /* nodes that are paused and killed: never a majority */
+enum { FAULTY = 2 }; /* nodes that are paused and killed: never a majority */
 
-typedef struct storm {
+typedef struct random_run {
   nodes_t *nodes;
   contender_t *handle[HANDLES];
-  bool dead[TROUBLED];
+  bool dead[FAULTY];
   uint32_t seed;
-} storm_t;
+} random_run_t;
 
-static unsigned draw(storm_t *storm, unsigned below) {
-  storm->seed = storm->seed * 1664525u + 1013904223u;
-  return (storm->seed >> 16) % below;
+static unsigned draw(random_run_t *run, unsigned below) {
+  run->seed = run->seed * 1664525u + 1013904223u;
+  return (run->seed >> 16) % below;
 }
 
-static void reopen(storm_t *storm, unsigned i) {
+static void reopen(random_run_t *run, unsigned i) {
   static const char *const names[] = {"door", "window"};
   belay_lock_options_t options =
       redlock_options(60000); /* longer than this test: nothing runs out */
   options.watchdog = i % 2 == 0 ? BELAY_WATCHDOG_ON : BELAY_WATCHDOG_OFF;
   options.renew_after_ms = 6000;
-  storm->handle[i] = nodes_contender(storm->nodes, names[i / 2], &options);
+  run->handle[i] = nodes_contender(run->nodes, names[i / 2], &options);
 }
 
-static void restart_if_dead(storm_t *storm, unsigned node) {
-  if (storm->dead[node])
-    server_restart(storm->nodes->server[node]);
-  storm->dead[node] = false;
+static void restart_if_dead(random_run_t *run, unsigned node) {
+  if (run->dead[node])
+    server_restart(run->nodes->server[node]);
+  run->dead[node] = false;
 }
 
-static void trouble_or_ease(storm_t *storm) {
-  unsigned node = draw(storm, TROUBLED);
-  server_t *server = storm->nodes->server[node];
-  switch (draw(storm, 4)) {
+static void change_faults(random_run_t *run) {
+  unsigned node = draw(run, FAULTY);
+  server_t *server = run->nodes->server[node];
+  switch (draw(run, 4)) {
   case 0:
     server_kill(server);
-    storm->dead[node] = true;
+    run->dead[node] = true;
     break;
   case 1:
-    restart_if_dead(storm, node);
+    restart_if_dead(run, node);
     server_resume(server);
     break;
   default:
-    if (!storm->dead[node])
+    if (!run->dead[node])
       server_pause(server);
   }
 }
 
 /* Whatever it returns: that an operation is out of place is a thing to try, too. */
-static void do_anything(storm_t *storm) {
-  unsigned i = draw(storm, HANDLES);
-  contender_t *c = storm->handle[i];
-  switch (draw(storm, 8)) {
+static void take_step(random_run_t *run) {
+  unsigned i = draw(run, HANDLES);
+  contender_t *c = run->handle[i];
+  switch (draw(run, 8)) {
   case 0:
     (void)begin_acquire(c, 0);
     break;
@@ -304,14 +304,14 @@ static void do_anything(storm_t *storm) {
     (void)begin_release(c);
     break;
   case 5:
-    (void)begin_extend(c, 60000 + (int64_t)draw(storm, 20000));
+    (void)begin_extend(c, 60000 + (int64_t)draw(run, 20000));
     break;
   case 6:
     assert_error(begin_close(c), 0);
-    reopen(storm, i);
+    reopen(run, i);
     break;
   default:
-    trouble_or_ease(storm);
+    change_faults(run);
   }
 }
 
@@ -322,30 +322,30 @@ static bool is_any_left(const bed_t *bed) {
   return false;
 }
 
-static void weather(uint32_t seed) {
-  storm_t storm = {.nodes = nodes_open(5, NULL), .seed = seed};
-  bed_t *bed = storm.nodes->bed;
+static void run_random_steps(uint32_t seed) {
+  random_run_t run = {.nodes = nodes_open(5, NULL), .seed = seed};
+  bed_t *bed = run.nodes->bed;
   for (unsigned i = 0; i < HANDLES; i++)
-    reopen(&storm, i);
-  nodes_warm(storm.nodes);
+    reopen(&run, i);
+  nodes_warm(run.nodes);
   for (unsigned i = 0; i < STEPS; i++) {
-    do_anything(&storm);
-    if (draw(&storm, 2) == 0)
-      bed_run_for(bed, draw(&storm, 15));
+    take_step(&run);
+    if (draw(&run, 2) == 0)
+      bed_run_for(bed, draw(&run, 15));
   }
-  nodes_resume(storm.nodes);
-  for (unsigned i = 0; i < TROUBLED; i++)
-    restart_if_dead(&storm, i);
+  nodes_resume(run.nodes);
+  for (unsigned i = 0; i < FAULTY; i++)
+    restart_if_dead(&run, i);
   for (unsigned i = 0; i < HANDLES; i++)
-    assert_error(begin_close(storm.handle[i]), 0);
+    assert_error(begin_close(run.handle[i]), 0);
   bed_until(bed, !is_any_left(bed));
-  nodes_settle(storm.nodes);
-  if (nodes_keys(storm.nodes) != 0)
-    fail_msg("seed %u leaves %d keys", seed, (int)nodes_keys(storm.nodes));
-  nodes_close(storm.nodes);
+  nodes_settle(run.nodes);
+  if (nodes_keys(run.nodes) != 0)
+    fail_msg("seed %u leaves %d keys", seed, (int)nodes_keys(run.nodes));
+  nodes_close(run.nodes);
 }
 
 TEST(many_contenders_leave_no_keys) {
   for (uint32_t seed = 1; seed <= 5; seed++)
-    weather(seed);
+    run_random_steps(seed);
 }

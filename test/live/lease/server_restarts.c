@@ -17,15 +17,15 @@ TEST_IN(quarantined_minority, nodes, seasoned(3)) {
 }
 
 /* How long another believed in it still when it was granted: c->arg. */
-typedef struct rival {
+typedef struct overlap {
   contender_t *other;
   int64_t believed_ms;
-} rival_t;
+} overlap_t;
 
-static void look_at_the_rival(contender_t *c, event_t event) {
-  rival_t *rival = c->arg;
+static void note_overlap(contender_t *c, event_t event) {
+  overlap_t *overlap = c->arg;
   if (event == EVENT_ENDED && c->status == 0)
-    rival->believed_ms = remaining_ms(rival->other);
+    overlap->believed_ms = remaining_ms(overlap->other);
 }
 
 /* Somebody holds it, and a majority of the nodes forgets that. */
@@ -35,16 +35,16 @@ static void expect_one_holder_at_a_time(belay_watchdog_t watchdog) {
   options.watchdog = watchdog;
   contender_t *holder = nodes_contender(nodes, "door", &options);
   contender_t *other = quarantined(nodes, "door");
-  rival_t rival = {.other = holder, .believed_ms = -1};
-  other->then = look_at_the_rival;
-  other->arg = &rival;
+  overlap_t overlap = {.other = holder, .believed_ms = -1};
+  other->then = note_overlap;
+  other->arg = &overlap;
   assert_error(wait_for(holder), 0);
   server_restart(nodes->server[0]);
   server_restart(nodes->server[1]);
   assert_true(remaining_ms(holder) > 0);
   assert_error(wait_for(other), 0);
-  assert_never(rival.believed_ms > 0);
-  assert_int_equal(rival.believed_ms, 0);
+  assert_never(overlap.believed_ms > 0);
+  assert_int_equal(overlap.believed_ms, 0);
   assert_int_equal(holder->lost, 1);
   nodes_close(nodes);
 }
@@ -85,8 +85,7 @@ TEST_IN(key_is_restored_on_empty_node, nodes, seasoned(3)) {
   bed_until(nodes->bed, tally_of(c).node[2].vote == BELAY_VOTE_GRANTED);
   assert_int_equal(c->lost, 0);
   assert_error(release(c), 0);
-  nodes_settle(nodes);
-  assert_int_equal(nodes_keys(nodes), 0);
+  nodes_expect_no_key(nodes);
 }
 
 /* The server has a long uptime, a marker of another server, and no quarantine state yet. */
@@ -110,56 +109,58 @@ TEST_IN(server_back_with_old_data, nodes, seasoned(1)) {
 
 /* A primary, a replica of it that has been up for as long, and a client for each; the marker is
  * on both. */
-typedef struct couple {
+typedef struct replication {
   bed_t *bed;
   server_t *primary, *replica;
   belay_client_t *of_primary, *of_replica;
-} couple_t;
+} replication_t;
 
-static contender_t *at(couple_t *couple, belay_client_t *client) {
+static contender_t *at(replication_t *replication, belay_client_t *client) {
   belay_lock_options_t options = quarantine_options();
-  return contender_over(couple->bed, &client, 1, "door", &options);
+  return contender_over(replication->bed, &client, 1, "door", &options);
 }
 
-static couple_t couple_open(void) {
-  couple_t couple = {.primary = server_start(&(server_options_t){.address = "127.0.0.1"}),
-                     .replica = server_start(&(server_options_t){.address = "127.0.0.1"})};
-  couple.bed = bed_open_with(couple.primary, NULL);
-  couple.of_primary = couple.bed->client;
-  couple.of_replica = bed_connect(couple.bed, server_url(couple.replica), NULL);
-  ask_until(at(&couple, couple.of_primary), BELAY_VOTE_GRANTED, 1);
-  server_follow(couple.replica, couple.primary);
-  assert_non_null(marker(couple.replica, "server"));
+static replication_t replication_open(void) {
+  replication_t replication = {.primary = server_start(&(server_options_t){.address = "127.0.0.1"}),
+                               .replica =
+                                   server_start(&(server_options_t){.address = "127.0.0.1"})};
+  replication.bed = bed_open_with(replication.primary, NULL);
+  replication.of_primary = replication.bed->client;
+  replication.of_replica = bed_connect(replication.bed, server_url(replication.replica), NULL);
+  ask_until(at(&replication, replication.of_primary), BELAY_VOTE_GRANTED, 1);
+  server_follow(replication.replica, replication.primary);
+  assert_non_null(marker(replication.replica, "server"));
   stall_ms(1 * SECONDS); /* it was started a little later */
-  return couple;
+  return replication;
 }
 
-static void couple_close(couple_t *couple) {
-  bed_close(couple->bed); /* and the primary */
-  server_stop(couple->replica);
+static void replication_close(replication_t *replication) {
+  bed_close(replication->bed); /* and the primary */
+  server_stop(replication->replica);
 }
 
 TEST(promoted_replica_is_quarantined) {
-  couple_t couple = couple_open();
-  server_kill(couple.primary);
-  server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
-  expect_quarantine_from_now(at(&couple, couple.of_replica), couple.replica);
-  couple_close(&couple);
+  replication_t replication = replication_open();
+  server_kill(replication.primary);
+  server_do(replication.replica, "REPLICAOF", "NO", "ONE", NULL);
+  expect_quarantine_from_now(at(&replication, replication.of_replica), replication.replica);
+  replication_close(&replication);
 }
 
 TEST(promoted_replica_without_lock) {
-  couple_t couple = couple_open();
-  contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_replica);
-  rival_t rival = {.other = holder, .believed_ms = -1};
-  other->then = look_at_the_rival;
-  other->arg = &rival;
-  server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
+  replication_t replication = replication_open();
+  contender_t *holder = at(&replication, replication.of_primary),
+              *other = at(&replication, replication.of_replica);
+  overlap_t overlap = {.other = holder, .believed_ms = -1};
+  other->then = note_overlap;
+  other->arg = &overlap;
+  server_do(replication.replica, "REPLICAOF", "NO", "ONE", NULL);
   assert_error(wait_for(holder), 0);
-  server_kill(couple.primary);
+  server_kill(replication.primary);
   assert_error(wait_for(other), 0);
-  assert_never(rival.believed_ms > 0);
-  assert_int_equal(rival.believed_ms, 0);
-  couple_close(&couple);
+  assert_never(overlap.believed_ms > 0);
+  assert_int_equal(overlap.believed_ms, 0);
+  replication_close(&replication);
 }
 
 /* Until it has the other one's data, where there is no such key. Clients are cut off, as
@@ -179,17 +180,18 @@ static void demote_for_a_moment(server_t *server, server_t *other, const char *k
 
 /* It has the same run id, and the data of another. */
 TEST(primary_demoted_and_promoted) {
-  couple_t couple = couple_open();
-  contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_primary);
-  rival_t rival = {.other = holder, .believed_ms = -1};
-  other->then = look_at_the_rival;
-  other->arg = &rival;
-  server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
+  replication_t replication = replication_open();
+  contender_t *holder = at(&replication, replication.of_primary),
+              *other = at(&replication, replication.of_primary);
+  overlap_t overlap = {.other = holder, .believed_ms = -1};
+  other->then = note_overlap;
+  other->arg = &overlap;
+  server_do(replication.replica, "REPLICAOF", "NO", "ONE", NULL);
   assert_error(wait_for(holder), 0);
-  demote_for_a_moment(couple.primary, couple.replica, key_of(holder));
+  demote_for_a_moment(replication.primary, replication.replica, key_of(holder));
   assert_true(remaining_ms(holder) > 0);
   assert_error(wait_for(other), 0);
-  assert_never(rival.believed_ms > 0);
-  assert_int_equal(rival.believed_ms, 0);
-  couple_close(&couple);
+  assert_never(overlap.believed_ms > 0);
+  assert_int_equal(overlap.believed_ms, 0);
+  replication_close(&replication);
 }

@@ -7,7 +7,7 @@
 #include "support/servers/process.h"
 #include "support/deployments/relay.h"
 
-/* Comes again and again, and tells of each generation. */
+/* Passes `times` times and prints each generation. */
 static int play_party(const char *url, const char *count, const char *times) {
   bed_t *bed = bed_open_at(url, NULL);
   belay_latch_options_t options = barrier_options((unsigned)atoi(count));
@@ -44,7 +44,7 @@ BED_TEST(processes_pass) {
       assert_int_equal(generation_of(&process[i]), g);
   for (int i = 0; i < N; i++)
     assert_int_equal(process_wait(&process[i]), 0);
-  assert_int_equal(there(bed), 0);
+  assert_int_equal(party_count(bed), 0);
 }
 
 BED_TEST(killed_party_loses_its_place) {
@@ -53,15 +53,14 @@ BED_TEST(killed_party_loses_its_place) {
   options.waiter_ttl_ms = 1000 * slow();
   party_pair(&one, &other, bed, bed->client, &options);
   process_t process = start_party(bed, "3", "1");
-  bed_until(bed, there(bed) == 1);
-  process_kill(&process, SIGKILL);
-  assert_int_equal(process_wait(&process), -SIGKILL);
+  bed_until(bed, party_count(bed) == 1);
+  process_finish(&process);
   int64_t died = clock_now();
-  begin_and_come(&one, BELAY_FOREVER);
-  bed_until(bed, there(bed) == 1); /* its place is swept, ours is renewed */
+  begin_and_arrive(&one, BELAY_FOREVER);
+  bed_until(bed, party_count(bed) == 1); /* its place is swept, ours is renewed */
   assert_between(clock_since_ms(died), 0, 3000 * slow());
   bed_run_for(bed, 1500 * slow());
-  begin_and_come(&other, BELAY_FOREVER);
+  begin_and_arrive(&other, BELAY_FOREVER);
   assert_int_equal(one.ended + other.ended, 0);
   process = start_party(bed, "3", "1");
   assert_int_equal(generation_of(&process), 1);
@@ -83,7 +82,7 @@ TEST(replies_lost) {
   party_pair(&far, &other, bed, near, &terms);
   for (unsigned g = 1; g <= 16; g++) {
     party_t *last = g % 2 == 0 ? &far : &other, *first = g % 2 == 0 ? &other : &far;
-    begin_and_come(first, BELAY_FOREVER);
+    begin_and_arrive(first, BELAY_FOREVER);
     relay_delay(bed->relay, 20);
     assert_error(begin_barrier_wait(last, BELAY_FOREVER), 0);
     bed_run_for(bed, g % 3 * 13);
@@ -95,7 +94,7 @@ TEST(replies_lost) {
     assert_ok(end_of_barrier_wait(&far), end_of_barrier_wait(&other));
     assert_int_equal(far.generation, g);
     assert_int_equal(other.generation, g);
-    assert_int_equal(there(bed), 0);
+    assert_int_equal(party_count(bed), 0);
   }
   bed_close(bed);
 }
@@ -106,7 +105,7 @@ BED_TEST(late_arrival_after_withdrawal) {
   char id[256];
   party_new(&one, bed, 2);
   party_new(&other, bed, 2);
-  begin_and_come(&one, BELAY_FOREVER);
+  begin_and_arrive(&one, BELAY_FOREVER);
   const resp_t *who = server_ask(bed->server, "ZRANGE", PARTIES, "0", "-1", NULL);
   assert_int_equal(who->count, 1);
   snprintf(id, sizeof id, "%s", who->items[0]->str);
@@ -117,7 +116,7 @@ BED_TEST(late_arrival_after_withdrawal) {
                                     KEY, PARTIES, KEY "::passed", KEY "::opened", "2", "10000", id,
                                     "10000", "60000", "", "", NULL),
                      -1);
-  assert_int_equal(there(bed), 0);
+  assert_int_equal(party_count(bed), 0);
   assert_error(barrier_wait_for(&other, 0), BELAY_ETIMEDOUT);
 }
 
@@ -127,7 +126,7 @@ BED_TEST(long_polls_keep_place) {
   options.waiter_ttl_ms = kept_ttl();
   party_t one, other;
   party_pair(&one, &other, bed, bed->client, &options);
-  begin_and_come(&one, BELAY_FOREVER);
+  begin_and_arrive(&one, BELAY_FOREVER);
   bed_run_for(bed, 2 * options.waiter_ttl_ms);
   assert_ok(barrier_wait_for(&other, 0), end_of_barrier_wait(&one));
 }
@@ -139,7 +138,7 @@ BED_TEST(messages_lost) {
     party_new(&p[i], bed, N);
   for (unsigned g = 1; g <= 10; g++) {
     for (int i = 0; i + 1 < N; i++)
-      begin_and_come(&p[i], BELAY_FOREVER);
+      begin_and_arrive(&p[i], BELAY_FOREVER);
     server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
     int64_t began = clock_now();
     assert_error(begin_barrier_wait(&p[N - 1], BELAY_FOREVER), 0);
@@ -151,19 +150,19 @@ BED_TEST(messages_lost) {
   }
 }
 
-BED_TEST_OF(a_server_that_forgets_everything, o.reconnect_max_ms = 50) {
+BED_TEST_OF(barrier_data_lost, o.reconnect_max_ms = 50) {
   party_t one, other;
   party_new(&one, bed, 2);
   party_new(&other, bed, 2);
-  begin_and_come(&one, BELAY_FOREVER);
+  begin_and_arrive(&one, BELAY_FOREVER);
   server_do(bed->server, "FLUSHALL", NULL);
-  bed_until(bed, there(bed) == 1); /* it has come again */
+  bed_until(bed, party_count(bed) == 1); /* it has come again */
   server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   bed_run_for(bed, 500);
   server_kill(bed->server);
   bed_run_for(bed, 200);
   server_restart(bed->server);
-  bed_until(bed, there(bed) == 1);
+  bed_until(bed, party_count(bed) == 1);
   assert_int_equal(one.ended, 0);
   assert_ok(barrier_wait_for(&other, BELAY_FOREVER), end_of_barrier_wait(&one));
   assert_int_equal(one.generation, 1);
@@ -210,8 +209,8 @@ BED_TEST(passed_parties_are_forgotten) {
   assert_int_equal(passed(bed), 2);
 }
 
-/* Of a wait of which an answer was lost something may come late: it is remembered. */
-BED_TEST_OF(what_may_come_late_is_remembered, o.timeout_ms = prompt_ms()) {
+/* The server remembers a party whose reply was lost: its request may be executed late. */
+BED_TEST_OF(lost_reply_is_remembered, o.timeout_ms = prompt_ms()) {
   party_t p;
   party_new(&p, bed, 1);
   assert_error(barrier_wait_for(&p, 0), 0);

@@ -1,10 +1,10 @@
 /* The election: one leader at a time, terms that grow, resignation and deposition. An observer
  * sees each leader that leads for long enough. */
-#include "support/fixtures/lease/persons.h"
+#include "support/fixtures/lease/candidates.h"
 #include "support/deployments/relay.h"
 
-PERSONS_TEST(candidate_is_elected) {
-  person_t *p = person_new(bed, "me");
+CANDIDATE_TEST(candidate_is_elected) {
+  candidate_t *p = candidate_new(bed, "me");
   assert_true(belay_election_term(p->election) == 0);
   assert_error(begin_resign(p), BELAY_ESTATE);
   assert_error(campaign(p), 0);
@@ -29,15 +29,15 @@ PERSONS_TEST(candidate_is_elected) {
   assert_int_equal(p->deposed, 0);
 }
 
-PERSONS_TEST(resign_elects_next) {
+CANDIDATE_TEST(resign_elects_next) {
   enum { N = 3 };
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(10000, NULL);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
-  person_t *p[N], *watcher = person_of(bed, client, &options);
+  candidate_t *p[N], *watcher = candidate_of(bed, client, &options);
   assert_error(observe(watcher, 1), 0);
   for (int i = 0; i < N; i++) {
-    p[i] = person_of(bed, i < 2 ? bed->client : client, &options);
+    p[i] = candidate_of(bed, i < 2 ? bed->client : client, &options);
     assert_error(campaign(p[i]), 0);
   }
   uint64_t term = 0;
@@ -64,8 +64,8 @@ PERSONS_TEST(resign_elects_next) {
   }
 }
 
-PERSONS_TEST(resign_candidate) {
-  person_t *leader = person_new(bed, "a"), *p = person_new(bed, "b");
+CANDIDATE_TEST(resign_candidate) {
+  candidate_t *leader = candidate_new(bed, "a"), *p = candidate_new(bed, "b");
   lead(leader);
   assert_error(campaign(p), 0);
   bed_run_for(bed, 100);
@@ -85,12 +85,12 @@ PERSONS_TEST(resign_candidate) {
   bed_until(bed, p->elected == 1);
 }
 
-static int64_t leads_until(const person_t *p) {
+static int64_t leads_until(const candidate_t *p) {
   int64_t now = clock_now();
   return now + belay_election_remaining_us(p->election) * 1000;
 }
 
-static void expect_deposed_in_time(person_t *p) {
+static void expect_deposed_in_time(candidate_t *p) {
   int64_t deadline = leads_until(p);
   assert_int_equal(p->deposed, 0);
   bed_until(p->bed, p->deposed == 1 || leads_until(p) > deadline + 50 * MS);
@@ -99,9 +99,9 @@ static void expect_deposed_in_time(person_t *p) {
   assert_between((p->deposed_time - deadline) / MS, -50, lag());
 }
 
-PERSONS_TEST(deposed_at_the_local_deadline) {
+CANDIDATE_TEST(deposed_at_local_deadline) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
-  person_t *p = person_of(bed, bed->client, &options);
+  candidate_t *p = candidate_of(bed, bed->client, &options);
   lead(p);
   bed_run_for(bed, kept_ttl() * 5 / 4);
   server_pause(bed->server);
@@ -110,10 +110,11 @@ PERSONS_TEST(deposed_at_the_local_deadline) {
   lead(p);
 }
 
-PERSONS_TEST_ON(deposed_when_the_wire_is_cut, bed_open_relayed(NULL)) {
+CANDIDATE_TEST_ON(deposed_when_disconnected, bed_open_relayed(NULL)) {
   belay_client_t *near = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
-  person_t *p = person_of(bed, bed->client, &options), *other = person_of(bed, near, &options);
+  candidate_t *p = candidate_of(bed, bed->client, &options),
+              *other = candidate_of(bed, near, &options);
   lead(p);
   assert_error(campaign(other), 0);
   bed_run_for(bed, 300 * slow());
@@ -125,14 +126,14 @@ PERSONS_TEST_ON(deposed_when_the_wire_is_cut, bed_open_relayed(NULL)) {
   assert_true(other->term > p->term);
 }
 
-static void stand_again(person_t *p, news_t event) {
+static void stand_again(candidate_t *p, candidate_event_t event) {
   if (event == DEPOSED)
     assert_error(campaign(p), 0);
 }
 
-PERSONS_TEST(campaign_in_deposed_callback) {
+CANDIDATE_TEST(campaign_in_deposed_callback) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
-  person_t *p = person_of(bed, bed->client, &options);
+  candidate_t *p = candidate_of(bed, bed->client, &options);
   p->then = stand_again;
   lead(p);
   for (unsigned i = 1; i <= 3; i++) {
@@ -143,61 +144,62 @@ PERSONS_TEST(campaign_in_deposed_callback) {
   }
 }
 
-PERSONS_TEST(observer_reports_changes) {
+CANDIDATE_TEST(observer_reports_changes) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
-  person_t *p = person_of(bed, bed->client, &options), *watcher = person_of(bed, client, &options);
+  candidate_t *p = candidate_of(bed, bed->client, &options),
+              *watcher = candidate_of(bed, client, &options);
   assert_ok(observe(watcher, 1), observe(watcher, 1), observe(p, 1));
-  assert_int_equal(watcher->sights, 0);
-  bed_until(bed, watcher->sights == 1 && p->sights == 1);
+  assert_int_equal(watcher->seen_len, 0);
+  bed_until(bed, watcher->seen_len == 1 && p->seen_len == 1);
   assert_true(sees(watcher, 0) && sees(p, 0)); /* the present leader first, or that there is none */
   lead(p);
   bed_until(bed, sees(watcher, p->term) && sees(p, p->term));
-  assert_int_equal(last_sight(watcher)->ours, 0);
-  assert_int_equal(last_sight(p)->ours, 1);
-  assert_string_equal(last_sight(watcher)->value, "a");
-  assert_between(last_sight(watcher)->remaining_ms, 1, kept_ttl());
+  assert_int_equal(last_seen(watcher)->ours, 0);
+  assert_int_equal(last_seen(p)->ours, 1);
+  assert_string_equal(last_seen(watcher)->value, "a");
+  assert_between(last_seen(watcher)->remaining_ms, 1, kept_ttl());
   bed_run_for(bed, 2 * kept_ttl());
-  assert_int_equal(watcher->sights, 2);
-  assert_int_equal(p->sights, 2);
+  assert_int_equal(watcher->seen_len, 2);
+  assert_int_equal(p->seen_len, 2);
   assert_error(resign(p), 0);
   bed_until(bed, sees(watcher, 0) && sees(p, 0));
-  assert_int_equal(watcher->sights, 3);
+  assert_int_equal(watcher->seen_len, 3);
   assert_ok(observe(watcher, 0), observe(watcher, 0));
   lead(p);
   bed_until(bed, sees(p, p->term));
   bed_run_for(bed, 400);
-  assert_int_equal(watcher->sights, 3);
+  assert_int_equal(watcher->seen_len, 3);
   assert_error(observe(watcher, 1), 0);
   bed_until(bed, sees(watcher, p->term));
 }
 
 /* Also if the observer's reply comes before the candidate's own grant is reported. */
-PERSONS_TEST(observer_reports_own_leadership) {
+CANDIDATE_TEST(observer_reports_own_leadership) {
   enum { TERMS = 60 };
-  person_t *p = person_new(bed, "me");
+  candidate_t *p = candidate_new(bed, "me");
   assert_error(observe(p, 1), 0);
   for (unsigned i = 0; i < TERMS; i++) {
     assert_error(campaign(p), 0);
     bed_until(bed, p->elected == i + 1);
-    bed_until(bed, p->sights > 0 && p->sight[p->sights - 1].term == p->term &&
-                       p->sight[p->sights - 1].ours);
+    bed_until(bed, p->seen_len > 0 && p->seen[p->seen_len - 1].term == p->term &&
+                       p->seen[p->seen_len - 1].ours);
     assert_error(resign(p), 0);
-    p->sights = 0;
+    p->seen_len = 0;
   }
 }
 
 /* A lease that expires sends no message. The observer knows its end. */
-PERSONS_TEST(observer_reports_expiry) {
+CANDIDATE_TEST(observer_reports_expiry) {
   belay_election_options_t options = election_options(2000, NULL);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
-  person_t *watcher = person_of(bed, bed->client, &options);
+  candidate_t *watcher = candidate_of(bed, bed->client, &options);
   server_do(bed->server, "SET", KEY, "somebody", "PX", "700", NULL);
   server_do(bed->server, "HSET", KEY "::fence", "number", "12", "token", "somebody", "value", "x",
             NULL);
   assert_error(observe(watcher, 1), 0);
   bed_until(bed, sees(watcher, 12));
-  assert_string_equal(last_sight(watcher)->value, "x");
+  assert_string_equal(last_seen(watcher)->value, "x");
   int64_t began = clock_now();
   bed_until(bed, sees(watcher, 0));
   assert_between(clock_since_ms(began), 0, 1500 * slow());
@@ -208,29 +210,29 @@ TEST(observer_reports_errors) {
   client.timeout_ms = prompt_ms();
   client.reconnect_max_ms = 50;
   bed_t *bed = bed_open(&client);
-  person_t *watcher = person_new(bed, NULL);
+  candidate_t *watcher = candidate_new(bed, NULL);
   assert_error(observe(watcher, 1), 0);
   bed_until(bed, sees(watcher, 0));
   for (unsigned i = 0; i < 2; i++) {
     server_pause(bed->server);
-    bed_until(bed, last_sight(watcher)->status != 0);
-    assert_error(last_sight(watcher)->status, BELAY_EUNKNOWN);
+    bed_until(bed, last_seen(watcher)->status != 0);
+    assert_error(last_seen(watcher)->status, BELAY_EUNKNOWN);
     bed_run_for(bed, 1000 * slow());
     server_resume(bed->server);
-    assert_int_equal(watcher->sights, 2 + 2 * i); /* once */
+    assert_int_equal(watcher->seen_len, 2 + 2 * i); /* once */
     bed_until(bed, sees(watcher, 0));
   }
   server_do(bed->server, "SET", KEY, "a lock of another kind", NULL);
-  bed_until(bed, last_sight(watcher)->status == BELAY_EWRONGTYPE);
+  bed_until(bed, last_seen(watcher)->status == BELAY_EWRONGTYPE);
   server_do(bed->server, "DEL", KEY, NULL);
   bed_until(bed, sees(watcher, 0));
-  persons_close(bed);
+  candidates_close(bed);
 }
 
-PERSONS_TEST(observer_with_ref_keeps_loop_alive) {
-  person_t *p = person_new(bed, NULL);
+CANDIDATE_TEST(observer_with_ref_keeps_loop_alive) {
+  candidate_t *p = candidate_new(bed, NULL);
   assert_error(observe(p, 1), 0);
-  bed_until(bed, p->sights == 1);
+  bed_until(bed, p->seen_len == 1);
   bed_settle(bed);
   assert_int_equal(uv_loop_alive(&bed->loop), 0);
   belay_election_ref(p->election);
@@ -266,10 +268,8 @@ BED_TEST(invalid_arguments) {
   o = election_options(1000, NULL);
   o.value.len = 1;
   assert_error(belay_election_new(bed->client, belay_string("crown"), &o, &election), BELAY_EINVAL);
-  assert_error(belay_election_campaign(NULL, NULL), BELAY_EINVAL);
-  assert_error(belay_election_resign(NULL, NULL), BELAY_EINVAL);
-  assert_error(belay_election_observe(NULL, 1), BELAY_EINVAL);
-  assert_error(belay_election_close(NULL, NULL), BELAY_EINVAL);
+  assert_each(BELAY_EINVAL, belay_election_campaign(NULL, NULL), belay_election_resign(NULL, NULL));
+  assert_each(BELAY_EINVAL, belay_election_observe(NULL, 1), belay_election_close(NULL, NULL));
   assert_true(belay_election_term(NULL) == 0);
   assert_true(belay_election_remaining_us(NULL) == 0);
   assert_null(belay_election_data(NULL));
@@ -284,20 +284,20 @@ static void expect_nobody(bed_t *bed) {
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
 }
 
-PERSONS_TEST(leader_values) {
+CANDIDATE_TEST(leader_values) {
   char longest[BELAY_ELECTION_VALUE_MAX + 1];
   memset(longest, 'x', sizeof longest - 1);
   longest[sizeof longest - 1] = '\0';
   const char *const leader_values[] = {"", longest, NULL};
   for (int i = 0; i < 3; i++) {
-    person_t *p = person_new(bed, leader_values[i]);
+    candidate_t *p = candidate_new(bed, leader_values[i]);
     assert_error(observe(p, 1), 0);
     lead(p);
     bed_until(bed, sees(p, p->term));
     if (leader_values[i] != NULL)
-      assert_string_equal(last_sight(p)->value, leader_values[i]);
+      assert_string_equal(last_seen(p)->value, leader_values[i]);
     else
-      assert_true(strlen(last_sight(p)->value) > 0);
+      assert_true(strlen(last_seen(p)->value) > 0);
     assert_error(begin_close_election(p), 0);
     bed_until(bed, p->closed == 1);
     expect_nobody(bed);

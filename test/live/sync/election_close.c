@@ -1,30 +1,31 @@
 /* Closing an election in each state and in each callback; other calls in its callbacks. */
-#include "support/fixtures/lease/persons.h"
+#include "support/fixtures/lease/candidates.h"
 
-static void close_it(person_t *p, news_t event) {
+static void close_it(candidate_t *p, candidate_event_t event) {
   (void)event;
   p->then = NULL;
   assert_error(begin_close_election(p), 0);
-  assert_error(begin_close_election(p), BELAY_ECLOSING);
-  assert_error(campaign(p), BELAY_ECLOSING);
-  assert_error(begin_resign(p), BELAY_ECLOSING);
-  assert_error(observe(p, 1), BELAY_ECLOSING);
+  assert_each(BELAY_ECLOSING, begin_close_election(p), campaign(p), begin_resign(p), observe(p, 1));
 }
 
-static void close_client(person_t *p, news_t event) {
+static void close_client(candidate_t *p, candidate_event_t event) {
   (void)event;
   p->then = NULL;
   assert_error(begin_client_close(p->bed), 0);
 }
 
-static void close_everything(person_t *p, news_t event) {
+static void close_everything(candidate_t *p, candidate_event_t event) {
   (void)event;
   p->then = NULL;
   assert_error(begin_belay_close(p->bed), 0);
 }
 
-static void (*const closes[])(person_t *p, news_t event) = {close_it, close_client,
-                                                            close_everything};
+static void (*const closes[])(candidate_t *p, candidate_event_t event) = {close_it, close_client,
+                                                                          close_everything};
+static bool has_closed(const candidate_t *p, int i) {
+  return i == 0 ? p->closed == 1 : i == 1 ? p->bed->client_closed == 1 : p->bed->belay_closed == 1;
+}
+
 enum { CLOSES = sizeof closes / sizeof *closes };
 
 static void expect_nobody(bed_t *bed) {
@@ -35,7 +36,7 @@ TEST(close_in_each_state) {
   for (int where = 0; where < 6; where++)
     for (int i = 0; i < CLOSES; i++) {
       bed_t *bed = bed_open(NULL);
-      person_t *p = person_new(bed, NULL);
+      candidate_t *p = candidate_new(bed, NULL);
       if (where == 1)
         assert_error(observe(p, 1), 0);
       if (where == 2 || where == 3)
@@ -48,26 +49,24 @@ TEST(close_in_each_state) {
         assert_error(begin_resign(p), 0);
       bool stood = p->campaigned < p->campaigns;
       closes[i](p, CLOSED);
-      bed_until(bed, i == 0   ? p->closed == 1
-                     : i == 1 ? bed->client_closed == 1
-                              : bed->belay_closed == 1);
+      bed_until(bed, has_closed(p, i));
       assert_int_equal(p->campaigned, p->campaigns);
       assert_int_equal(p->resigned, p->resigns);
       assert_true(!stood || p->campaign_status == BELAY_ECANCELED || p->campaign_status == 0);
       assert_int_equal(p->deposed, 0);
       expect_nobody(bed);
-      persons_close(bed);
+      candidates_close(bed);
     }
 }
 
 typedef struct trap {
-  news_t event;
+  candidate_event_t event;
   int close;
 } trap_t;
 
 static trap_t trap;
 
-static void spring(person_t *p, news_t event) {
+static void spring(candidate_t *p, candidate_event_t event) {
   if (event == trap.event)
     closes[trap.close](p, event);
 }
@@ -75,9 +74,9 @@ static void spring(person_t *p, news_t event) {
 TEST(close_in_each_callback) {
   for (int event = CAMPAIGNED; event <= OBSERVED; event++)
     for (int i = 0; i < CLOSES; i++) {
-      trap = (trap_t){.event = (news_t)event, .close = i};
+      trap = (trap_t){.event = (candidate_event_t)event, .close = i};
       bed_t *bed = bed_open(NULL);
-      person_t *p = person_new(bed, NULL);
+      candidate_t *p = candidate_new(bed, NULL);
       p->then = spring;
       if (event == OBSERVED) {
         assert_error(observe(p, 1), 0);
@@ -90,29 +89,27 @@ TEST(close_in_each_callback) {
       if (event == RESIGNED)
         assert_error(begin_resign(p), 0);
       bed_until(bed, p->then == NULL);
-      bed_until(bed, i == 0   ? p->closed == 1
-                     : i == 1 ? bed->client_closed == 1
-                              : bed->belay_closed == 1);
+      bed_until(bed, has_closed(p, i));
       expect_nobody(bed);
       assert_int_equal(p->elected, event != OBSERVED && event != CAMPAIGNED);
-      persons_close(bed);
+      candidates_close(bed);
     }
 }
 
-static void resign_at_once(person_t *p, news_t event) {
+static void resign_at_once(candidate_t *p, candidate_event_t event) {
   if (event == CAMPAIGNED && p->campaign_status == 0)
     assert_error(begin_resign(p), 0);
 }
 
-static void sleep_through_it(person_t *p, news_t event) {
+static void sleep_through_it(candidate_t *p, candidate_event_t event) {
   (void)p;
   if (event == CAMPAIGNED)
     stall_ms(2500 * slow());
 }
 
 /* The campaign's callback takes longer than the lease lasts. */
-PERSONS_TEST(no_elected_callback_after_expiry) {
-  person_t *p = person_new(bed, NULL);
+CANDIDATE_TEST(no_elected_callback_after_expiry) {
+  candidate_t *p = candidate_new(bed, NULL);
   p->then = sleep_through_it;
   p->elected = 1; /* only a deposition is reported */
   assert_error(campaign(p), 0);
@@ -123,8 +120,8 @@ PERSONS_TEST(no_elected_callback_after_expiry) {
   lead(p);
 }
 
-PERSONS_TEST(resign_in_campaign_callback) {
-  person_t *p = person_new(bed, NULL);
+CANDIDATE_TEST(resign_in_campaign_callback) {
+  candidate_t *p = candidate_new(bed, NULL);
   p->then = resign_at_once;
   assert_error(campaign(p), 0);
   bed_until(bed, p->resigned == 1);

@@ -24,8 +24,7 @@ static void ask(belay__waiter_t *waiter, belay__call_t *call) {
 
 static int read_it(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   int64_t there;
-  (void)waiter;
-  (void)holds_ms;
+  (void)waiter, (void)holds_ms;
   if (!belay__reply_integer(reply, 0, 1, &there))
     return BELAY_EPROTO;
   return there ? 0 : BELAY__NOT_YET;
@@ -109,7 +108,7 @@ TEST(forgotten_waiter_is_unknown) {
   bed_close(bed);
 }
 
-BED_TEST_OF(who_was_never_heard_has_nothing_to_know, o.reconnect_max_ms = 50) {
+BED_TEST_OF(unreachable_waiter_is_not_forgotten, o.reconnect_max_ms = 50) {
   watch_t watch;
   watch_init(&watch, bed, (uint32_t)(300 * slow()));
   server_kill(bed->server);
@@ -122,7 +121,6 @@ BED_TEST_OF(who_was_never_heard_has_nothing_to_know, o.reconnect_max_ms = 50) {
   assert_false(has_left(bed));
 }
 
-/* However rarely it is to ask. */
 BED_TEST(waiter_with_replies_is_not_forgotten) {
   const belay__waiter_config_t config = {
       .retry_min = 60000,

@@ -14,29 +14,32 @@
 #define assert_error(actual, expected)                                                             \
   assert_string_equal(belay_err_name(actual), belay_err_name(expected))
 
-/* Steps that return 0, one after the other; at most four: assert_ok(try_lock(a), release(a)). */
-#define assert_ok(...) OK_OF_(__VA_ARGS__, OK_4_, OK_3_, OK_2_, OK_1_, )(__VA_ARGS__)
-#define OK_OF_(first, second, third, fourth, macro, ...) macro
-#define OK_1_(step)                                                                                \
+/* Steps that return this status, one after the other; at most four:
+ * assert_each(BELAY_EHELD, try_lock(a), try_lock(b)). */
+#define assert_each(status, ...)                                                                   \
+  EACH_OF_(__VA_ARGS__, EACH_4_, EACH_3_, EACH_2_, EACH_1_, )(status, __VA_ARGS__)
+#define assert_ok(...) assert_each(0, __VA_ARGS__)
+#define EACH_OF_(first, second, third, fourth, macro, ...) macro
+#define EACH_1_(status, step)                                                                      \
   do {                                                                                             \
     const int error_ = (step);                                                                     \
-    if (error_ != 0)                                                                               \
-      fail_msg("%s: %s", #step, belay_err_name(error_));                                           \
+    if (error_ != (status))                                                                        \
+      fail_msg("%s: %s, not %s", #step, belay_err_name(error_), belay_err_name(status));           \
   } while (0)
-#define OK_2_(step, ...)                                                                           \
+#define EACH_2_(status, step, ...)                                                                 \
   do {                                                                                             \
-    OK_1_(step);                                                                                   \
-    OK_1_(__VA_ARGS__);                                                                            \
+    EACH_1_(status, step);                                                                         \
+    EACH_1_(status, __VA_ARGS__);                                                                  \
   } while (0)
-#define OK_3_(step, ...)                                                                           \
+#define EACH_3_(status, step, ...)                                                                 \
   do {                                                                                             \
-    OK_1_(step);                                                                                   \
-    OK_2_(__VA_ARGS__);                                                                            \
+    EACH_1_(status, step);                                                                         \
+    EACH_2_(status, __VA_ARGS__);                                                                  \
   } while (0)
-#define OK_4_(step, ...)                                                                           \
+#define EACH_4_(status, step, ...)                                                                 \
   do {                                                                                             \
-    OK_1_(step);                                                                                   \
-    OK_3_(__VA_ARGS__);                                                                            \
+    EACH_1_(status, step);                                                                         \
+    EACH_3_(status, __VA_ARGS__);                                                                  \
   } while (0)
 
 /* An operation starts, and ends with this status: assert_ends(begin(&x), end_of(&x), 0). */

@@ -17,17 +17,19 @@ nodes_t *nodes_open(unsigned n, const belay_client_options_t *options);
 /* Closes the bed, whatever is held, and stops the servers, paused or not. */
 void nodes_close(nodes_t *nodes);
 
-/* Defines a test that runs once for each of these numbers of nodes: NODES_TEST(name, 3, 5) { ... }.
- * The body has `nodes_t *nodes`. */
+/* Defines a test for each of these numbers of nodes: NODES_TEST(name, 3, 5) { ... } is name_3 and
+ * name_5. The body has `nodes_t *nodes`. */
 #define NODES_TEST(name, ...)                                                                      \
   static void over_##name(nodes_t *nodes);                                                         \
-  TEST(name) {                                                                                     \
-    static const unsigned counts_[] = {__VA_ARGS__};                                               \
-    for (size_t i_ = 0; i_ < sizeof counts_ / sizeof *counts_; i_++) {                             \
-      nodes_t *nodes = nodes_open(counts_[i_], NULL);                                              \
-      over_##name(nodes);                                                                          \
-      nodes_close(nodes);                                                                          \
-    }                                                                                              \
+  static void run_##name(void **state) {                                                           \
+    nodes_t *nodes = nodes_open(*(const unsigned *)*state, NULL);                                  \
+    over_##name(nodes);                                                                            \
+    nodes_close(nodes);                                                                            \
+  }                                                                                                \
+  TEST_ROWS(name) {                                                                                \
+    static const unsigned counts[] = {__VA_ARGS__};                                                \
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)                                    \
+      test_add(__LINE__, run_##name, &counts[i], "%s_%u", #name, counts[i]);                       \
   }                                                                                                \
   static void over_##name(nodes_t *nodes)
 

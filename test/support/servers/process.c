@@ -82,3 +82,14 @@ int process_wait(process_t *process) {
   process->pid = 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
+
+void process_finish(process_t *process) {
+  process_kill(process, SIGKILL);
+  assert_int_equal(process_wait(process), -SIGKILL);
+}
+
+void process_expect_line(process_t *process, const char *expected) {
+  char line[64];
+  assert_true(process_read_line(process, line, sizeof line));
+  assert_string_equal(line, expected);
+}

@@ -28,4 +28,10 @@ void process_kill(process_t *process, int signal_number);
 /* Closes the pipes and waits for the end; the exit status, or minus the signal. */
 int process_wait(process_t *process);
 
+/* Kills it with SIGKILL, and waits for its end. */
+void process_finish(process_t *process);
+
+/* Reads a line that must be this one. */
+void process_expect_line(process_t *process, const char *expected);
+
 #endif /* TEST_SUPPORT_SERVERS_PROCESS_H */
