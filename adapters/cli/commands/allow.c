@@ -127,7 +127,7 @@ static bool check_arguments(harness_t *h) {
   return wrong == NULL && open_permission(h);
 }
 
-static void begin(harness_t *h) {
+static void begin_allow(harness_t *h) {
   static record_field_t fields[] = {
       RECORD_NUMBER("width", "--width", &asked.width, 0, WIDTH_DEFAULT, BELAY_CONFIG_SAME),
       RECORD_TEXT("names", "--names", &asked.names, NULL),
@@ -291,7 +291,7 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"In a script", "belay allow check -q forum $ID write || exit 1"}),
         .options = key_options,
         .what = "cannot ask",
-        .begin = begin,
+        .begin = begin_allow,
         .data = OPERATION({RECORD_READS, go_field}, READS_FIELD, belay_permission_has),
     },
     {
@@ -300,7 +300,7 @@ static const command_t parts[] = {
         .summary = "delete all permissions of KEY",
         .examples = EXAMPLES({"Close the forum", "belay allow delete forum"}),
         .options = key_options,
-        .begin = begin,
+        .begin = begin_allow,
         .data = OPERATION(.record = {RECORD_REMOVES, go_delete}),
     },
     {
@@ -311,7 +311,7 @@ static const command_t parts[] = {
                               "belay allow grant forum 17 write invite --names read,write,invite"}),
         .options = change_options,
         .what = "cannot change",
-        .begin = begin,
+        .begin = begin_allow,
         .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_grant),
     },
     {
@@ -322,7 +322,7 @@ static const command_t parts[] = {
                 "status is 1 if no user has a permission.",
         .examples = EXAMPLES({"List two users, as JSON", "belay allow list forum 17 23 --json"}),
         .options = key_options,
-        .begin = begin,
+        .begin = begin_allow,
         .data = OPERATION(.record = {RECORD_READS, go_list}, .reads = READS_IDS),
     },
     {
@@ -333,7 +333,7 @@ static const command_t parts[] = {
             EXAMPLES({"Let a former member only read", "belay allow revoke forum 17 write invite"}),
         .options = change_options,
         .what = "cannot change",
-        .begin = begin,
+        .begin = begin_allow,
         .data = OPERATION({RECORD_REMOVES, go_field}, READS_FIELD, belay_permission_revoke),
     },
     {
@@ -343,7 +343,7 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"Add a guest", "belay allow set forum 23 read"}),
         .options = change_options,
         .what = "cannot change",
-        .begin = begin,
+        .begin = begin_allow,
         .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_set),
     },
     {0},

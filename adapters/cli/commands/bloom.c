@@ -26,7 +26,7 @@ static struct {
   text_t text;     /* output of one batch */
 } work;
 
-static void tidy(void) {
+static void free_state(void) {
   items_stop(&items);
   text_free(&work.text);
 }
@@ -345,7 +345,7 @@ static const command_t parts[] = {
                               "belay bloom create addresses --capacity 1000000 --error-rate 0.1%"}),
         .options = create_options,
         .begin = begin_create,
-        .tidy = tidy,
+        .tidy = free_state,
     },
     {
         .name = "add",
@@ -361,7 +361,7 @@ static const command_t parts[] = {
                              {"Once for each order, on any machine",
                               "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""}),
         .begin = begin_add,
-        .tidy = tidy,
+        .tidy = free_state,
     },
     {
         .name = "has",
@@ -375,7 +375,7 @@ static const command_t parts[] = {
                          "print the items that were certainly not added instead", .letter = 'm')),
         .what = "cannot test",
         .begin = begin_has,
-        .tidy = tidy,
+        .tidy = free_state,
     },
     {
         .name = "info",
@@ -385,7 +385,7 @@ static const command_t parts[] = {
                               "belay bloom info lines --json | jq .saturation"}),
         .what = "cannot read the filter",
         .begin = begin_info,
-        .tidy = tidy,
+        .tidy = free_state,
     },
     {
         .name = "delete",
@@ -395,7 +395,7 @@ static const command_t parts[] = {
             EXAMPLES({"Start again with a larger filter",
                       "belay bloom delete lines; belay bloom create lines --capacity 10000000"}),
         .begin = begin_delete,
-        .tidy = tidy,
+        .tidy = free_state,
     },
     {0},
 };

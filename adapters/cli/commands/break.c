@@ -116,7 +116,7 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
 
 /* ---- breaking ---- */
 
-static void tidy(void) {
+static void free_state(void) {
   snapshot_clear(&reading.snapshot);
 }
 
@@ -218,7 +218,7 @@ static void on_read(reading_t *read) {
     print_plan(h, n);
 }
 
-static void begin(harness_t *h) {
+static void begin_break(harness_t *h) {
   reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
   if (asked.mark != NULL && !is_mark(asked.mark))
     harness_refuse(h, "--mark must be the 16 digits that belay show prints");
@@ -259,6 +259,6 @@ const command_t break_command = {
     .options = options,
     .urls = URLS_MAX,
     .what = "cannot break it",
-    .begin = begin,
-    .tidy = tidy,
+    .begin = begin_break,
+    .tidy = free_state,
 };

@@ -95,7 +95,7 @@ static void finish_when_settled(harness_t *h) {
   (void)uv_timer_start(&check_timer, on_check_timer, 0, CHECK_MS);
 }
 
-static void stop(harness_t *h, int signum) {
+static void on_signal(harness_t *h, int signum) {
   if (guarded_on_signal(&guarded, signum))
     return;
   if (uv_is_active((uv_handle_t *)&check_timer))
@@ -217,7 +217,7 @@ static int open_cache(harness_t *h) {
   return belay_cache_new(h->client[0], &options, &cache);
 }
 
-static void begin(harness_t *h) {
+static void begin_cache(harness_t *h) {
   const char *key = h->arguments->item[0];
   bool runs = h->arguments->command != NULL;
   if (runs == asked.forget) {
@@ -269,6 +269,6 @@ const command_t cache_command = {
     .options = options,
     .runs = RUNS_MAYBE,
     .what = "cannot ask",
-    .begin = begin,
-    .stop = stop,
+    .begin = begin_cache,
+    .stop = on_signal,
 };

@@ -50,7 +50,7 @@ static const char *name_of(const harness_t *h) {
 
 /* ---- the end ---- */
 
-static void tidy(void) {
+static void free_state(void) {
   probe_end();
   waiting_end(&waiting);
   if (hold_timer.data != NULL)
@@ -117,7 +117,7 @@ static void on_lost(belay_lock_t *l, belay_lost_t reason) {
   guarded_check_limits(&guarded);
 }
 
-static void stop(harness_t *h, int signum) {
+static void on_signal(harness_t *h, int signum) {
   bool started = state == RUNNING || state == RELEASING;
   if (state == HOLDING)
     release();
@@ -274,7 +274,7 @@ static const char *wrong(const harness_t *h) {
   return guarded_set_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
-static void begin(harness_t *h) {
+static void begin_exec(harness_t *h) {
   const char *what = wrong(h);
   if (what != NULL)
     harness_refuse(h, what);
@@ -367,8 +367,8 @@ const command_t exec_command = {
     .runs = RUNS_ALWAYS,
     .urls = BELAY_NODES_MAX,
     .what = "cannot acquire",
-    .begin = begin,
-    .stop = stop,
-    .tidy = tidy,
+    .begin = begin_exec,
+    .stop = on_signal,
+    .tidy = free_state,
     .plain = true,
 };

@@ -46,7 +46,7 @@ static void run_command(harness_t *h);
 
 /* ---- the end ---- */
 
-static void tidy(void) {
+static void free_state(void) {
   waiting_end(&waiting);
   if (pause_timer.data != NULL)
     uv_close((uv_handle_t *)&pause_timer, NULL);
@@ -69,7 +69,7 @@ static void resign(harness_t *h) {
     harness_done(h, guarded.status); /* this process does not lead */
 }
 
-static void stop(harness_t *h, int signum) {
+static void on_signal(harness_t *h, int signum) {
   stopping = true;
   if (state == STANDING || state == PAUSING) {
     guarded.status = STATUS_SIGNAL + signum;
@@ -227,7 +227,7 @@ static int new_election(harness_t *h) {
   return belay_election_new(h->client[0], belay_string(h->arguments->item[0]), &options, &election);
 }
 
-static void begin(harness_t *h) {
+static void begin_leader(harness_t *h) {
   if (wrong(h) != NULL) {
     harness_refuse(h, wrong(h));
     return;
@@ -283,7 +283,7 @@ const command_t leader_command = {
     .options = options,
     .runs = RUNS_MAYBE,
     .what = "cannot stand for election",
-    .begin = begin,
-    .stop = stop,
-    .tidy = tidy,
+    .begin = begin_leader,
+    .stop = on_signal,
+    .tidy = free_state,
 };

@@ -150,7 +150,7 @@ static int start_request(harness_t *h, const char *key, size_t len) {
   return belay_limiter_take(limiter, r, belay_bytes(key, len), cost, on_answer);
 }
 
-static void begin(harness_t *h) {
+static void begin_limit(harness_t *h) {
   const char *wrong = check_options(h);
   if (wrong != NULL)
     harness_refuse(h, wrong);
@@ -201,5 +201,5 @@ const command_t limit_command = {
     .options = limit_options,
     .runs = RUNS_MAYBE,
     .what = "cannot ask",
-    .begin = begin,
+    .begin = begin_limit,
 };

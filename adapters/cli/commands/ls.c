@@ -30,7 +30,7 @@ static void on_listed(listing_t *listing) {
   harness_done(listing->h, status);
 }
 
-static void begin(harness_t *h) {
+static void begin_ls(harness_t *h) {
   static listing_t listing;
   listing = (listing_t){.h = h, .on_listed = on_listed};
   if (h->arguments->n > 0)
@@ -60,5 +60,5 @@ const command_t ls_command = {
                   "belay ls --kind election --json | jq -r '.name + \" \" + .owner'"}),
     .options = OPTIONS(QUERY_KIND_OPTION),
     .urls = URLS_MAX,
-    .begin = begin,
+    .begin = begin_ls,
 };

@@ -119,12 +119,12 @@ static void on_ended(guarded_t *e) {
   finish_or_abandon(e->harness);
 }
 
-static void tidy(void) {
+static void free_state(void) {
   if (wait_timer.data != NULL)
     uv_close((uv_handle_t *)&wait_timer, NULL);
 }
 
-static void stop(harness_t *h, int signum) {
+static void on_signal(harness_t *h, int signum) {
   if (!guarded_on_signal(&guarded, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
@@ -288,7 +288,7 @@ static const char *wrong(const harness_t *h) {
   return guarded_set_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
-static void begin(harness_t *h) {
+static void begin_once(harness_t *h) {
   if (wrong(h) != NULL) {
     harness_refuse(h, wrong(h));
     return;
@@ -360,7 +360,7 @@ const command_t once_command = {
     .options = options,
     .runs = RUNS_MAYBE,
     .what = "cannot begin",
-    .begin = begin,
-    .stop = stop,
-    .tidy = tidy,
+    .begin = begin_once,
+    .stop = on_signal,
+    .tidy = free_state,
 };

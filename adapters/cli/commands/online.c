@@ -41,7 +41,7 @@ static bool open_site(harness_t *h) {
          harness_ok(h, belay_presence_new(h->client[0], &site_options, &site));
 }
 
-static void begin(harness_t *h) {
+static void begin_online(harness_t *h) {
   static const record_field_t fields[] = {
       RECORD_DURATION("window_ms", "--window", &asked.window_ms, 0, 0, BELAY_CONFIG_SAME),
       RECORD_DURATION("ttl_ms", "--ttl", &asked.ttl_ms, -1, DAY_MS, BELAY_CONFIG_LATEST),
@@ -214,7 +214,7 @@ static const command_t parts[] = {
                               "* * * * * belay online beat machines $(hostname) --window 3m"}),
         .options = site_options,
         .what = "cannot change SITE",
-        .begin = begin,
+        .begin = begin_online,
         .data = OPERATION(RECORD_ADDS, beat),
     },
     {
@@ -224,7 +224,7 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"The number of users in the last five minutes", "belay online count shop"}),
         .options = site_options,
-        .begin = begin,
+        .begin = begin_online,
         .data = OPERATION(RECORD_READS, count),
     },
     {
@@ -235,7 +235,7 @@ static const command_t parts[] = {
             EXAMPLES({"In a script", "belay online is -q machines web-17 || echo web-17 is down"}),
         .options = site_options,
         .what = "cannot read SITE",
-        .begin = begin,
+        .begin = begin_online,
         .data = OPERATION(RECORD_READS, test),
     },
     {
@@ -245,7 +245,7 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"A user has logged out", "belay online leave shop 17"}),
         .options = site_options,
         .what = "cannot change SITE",
-        .begin = begin,
+        .begin = begin_online,
         .data = OPERATION(RECORD_REMOVES, leave),
     },
     {
@@ -256,7 +256,7 @@ static const command_t parts[] = {
                 "listed twice or not at all.",
         .examples = EXAMPLES({"The machines that are up", "belay online list machines"}),
         .options = site_options,
-        .begin = begin,
+        .begin = begin_online,
         .data = OPERATION(RECORD_READS, list),
     },
     {
@@ -266,7 +266,7 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"The shop was moved to another machine", "belay online reset shop"}),
         .options = site_options,
         .what = "cannot change SITE",
-        .begin = begin,
+        .begin = begin_online,
         .data = OPERATION(RECORD_REMOVES, reset),
     },
     {0},

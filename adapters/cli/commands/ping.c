@@ -132,7 +132,7 @@ static void on_servers(belay_request_t *request, int status, const belay_topolog
     end(h);
 }
 
-static void begin(harness_t *h) {
+static void begin_ping(harness_t *h) {
   table_begin(&table, columns);
   for (size_t i = 0; i < h->clients; i++) {
     visits[i].h = h;
@@ -165,5 +165,5 @@ const command_t ping_command = {
     .options = OPTIONS(NUMBER("count", 1, BELAY_TOPOLOGY_SAMPLES_MAX, &asked.count,
                               "number of round trips to each server; default 5", .letter = 'c')),
     .urls = URLS_MAX,
-    .begin = begin,
+    .begin = begin_ping,
 };

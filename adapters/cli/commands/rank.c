@@ -59,7 +59,7 @@ static bool read_number(const harness_t *h, const operation_t *operation) {
          number <= operation->most;
 }
 
-static void begin(harness_t *h) {
+static void begin_rank(harness_t *h) {
   static const record_field_t fields[] = {
       RECORD_TEXT("order", "the order", &asked.order, "high"),
       RECORD_TEXT("ties", "--ties", &asked.ties, "member"),
@@ -228,7 +228,7 @@ static const command_t parts[] = {
                 "place for the member.",
         .examples = EXAMPLES({"Five points for ada", "belay rank add points ada 5"}),
         .options = OPTIONS(BOARD_OPTIONS, CHANGE_OPTIONS),
-        .begin = begin,
+        .begin = begin_rank,
         .data =
             OPERATION({RECORD_ADDS, add}, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 1),
     },
@@ -241,7 +241,7 @@ static const command_t parts[] = {
             EXAMPLES({"The members just before and after ada", "belay rank around points ada 1"}),
         .options = board_options,
         .what = "cannot read",
-        .begin = begin,
+        .begin = begin_rank,
         .data =
             OPERATION({RECORD_READS, around}, 2, 0, (int64_t)(BELAY_RANKING_PAGE_MAX - 1) / 2, 5),
     },
@@ -251,7 +251,7 @@ static const command_t parts[] = {
         .summary = "print the number of members; the status is 1 if there are none",
         .examples = EXAMPLES({"The number of players", "belay rank count points"}),
         .options = board_options,
-        .begin = begin,
+        .begin = begin_rank,
         .data = OPERATION(.record = {RECORD_READS, count}),
     },
     {
@@ -261,7 +261,7 @@ static const command_t parts[] = {
         .text = "The status is 1 if none of the members existed.",
         .examples = EXAMPLES({"Delete a cheater", "belay rank delete points mallory"}),
         .options = board_options,
-        .begin = begin,
+        .begin = begin_rank,
         .data = OPERATION(.record = {RECORD_REMOVES, delete}),
     },
     {
@@ -271,7 +271,7 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"The ranks of two members", "belay rank of points ada bob"}),
         .options = board_options,
         .what = "cannot read",
-        .begin = begin,
+        .begin = begin_rank,
         .data = OPERATION(.record = {RECORD_READS, find_members}),
     },
     {
@@ -285,7 +285,7 @@ static const command_t parts[] = {
                                 "only if N is better than the present score; the status is 1 "
                                 "if not"),
                            BOARD_OPTIONS, CHANGE_OPTIONS),
-        .begin = begin,
+        .begin = begin_rank,
         .data =
             OPERATION({RECORD_ADDS, set}, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 0),
     },
@@ -298,7 +298,7 @@ static const command_t parts[] = {
             NUMBER("skip", 0, BELAY_RANKING_SIZE_MAX, &asked.skip, "skip the first N members"),
             FLAG("worst", &asked.worst, "start with the worst member"), BOARD_OPTIONS),
         .what = "cannot read",
-        .begin = begin,
+        .begin = begin_rank,
         .data = OPERATION({RECORD_READS, top}, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, 10),
     },
     {0},

@@ -71,7 +71,7 @@ static void on_read(reading_t *reading) {
   harness_done(h, written ? status : STATUS_TROUBLE);
 }
 
-static void begin(harness_t *h) {
+static void begin_show(harness_t *h) {
   static reading_t reading;
   reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
   reading_start(&reading);
@@ -93,5 +93,5 @@ const command_t show_command = {
                          {"Test whether it is held", "belay show deploy --quiet"}),
     .options = OPTIONS(QUERY_KIND_OPTION),
     .urls = URLS_MAX,
-    .begin = begin,
+    .begin = begin_show,
 };

@@ -179,7 +179,7 @@ static const char *wrong(void) {
   return asked.dry && asked.held ? "--held needs --yes" : NULL;
 }
 
-static void begin(harness_t *h) {
+static void begin_sweep(harness_t *h) {
   const char *pattern = h->arguments->item[0];
   if (wrong() != NULL) {
     harness_refuse(h, wrong());
@@ -191,7 +191,7 @@ static void begin(harness_t *h) {
     begin_pass(h, asked.dry ? LISTING : checks ? CHECKING : DELETING);
 }
 
-static void stop(harness_t *h, int signum) {
+static void on_signal(harness_t *h, int signum) {
   work.signum = signum;
   if (work.sweep == NULL || belay_sweep_cancel(work.sweep) != 0)
     harness_done(h, STATUS_SIGNAL + signum);
@@ -237,6 +237,6 @@ const command_t sweep_command = {
                           "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"}),
     .options = sweep_options,
     .what = "cannot begin",
-    .begin = begin,
-    .stop = stop,
+    .begin = begin_sweep,
+    .stop = on_signal,
 };

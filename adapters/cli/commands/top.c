@@ -40,7 +40,7 @@ static struct {
   int error;            /* of the last query; 0: all servers have answered */
 } top;
 
-static void tidy(void) {
+static void free_state(void) {
   if (top.timer.data != NULL)
     uv_close((uv_handle_t *)&top.timer, NULL);
   snapshot_clear(&top.snapshot);
@@ -160,7 +160,7 @@ static void on_timer(uv_timer_t *timer) {
   (void)listing_run(&top.listing);
 }
 
-static void begin(harness_t *h) {
+static void begin_top(harness_t *h) {
   const char *type = getenv("TERM");
   if (!isatty(STDOUT_FILENO) || type == NULL || strcmp(type, "dumb") == 0) {
     harness_refuse(h, "standard output is not a terminal that can be drawn on: see belay ls");
@@ -194,6 +194,6 @@ const command_t top_command = {
                        QUERY_KIND_OPTION),
     .urls = URLS_MAX,
     .plain = true,
-    .begin = begin,
-    .tidy = tidy,
+    .begin = begin_top,
+    .tidy = free_state,
 };
