@@ -91,5 +91,6 @@ void belay__redacted_hide(belay__redacted_t *redacted, const char *data, size_t 
 }
 
 size_t belay__redacted_write(const belay__redacted_t *redacted, char out[BELAY__WORDS_MAX]) {
-  return write(out, BELAY__WORDS_MAX, redacted->text, redacted->len, redacted->hidden);
+  size_t len = redacted->len < BELAY__WORDS_MAX ? redacted->len : BELAY__WORDS_MAX;
+  return write(out, BELAY__WORDS_MAX, redacted->text, len, redacted->hidden);
 }

@@ -19,8 +19,8 @@ size_t belay__words(char *out, size_t size, const char *text, size_t len);
 
 #define BELAY__HEAD_MAX 4 /* bytes at the start of an argument that suffice to recognize it */
 
-/* The text of a server, and which of its bytes to hide. len exceeds the part that is written by
- * the head of an argument that begins at the end of that part. */
+/* The text of a server, and which of its bytes to hide. The bytes behind BELAY__WORDS_MAX are never
+ * written: they only show whether an argument begins right before them. */
 typedef struct belay__redacted {
   const char *text;
   size_t len;

@@ -122,6 +122,23 @@ TEST(argument_across_the_cut_is_hidden) {
   }
 }
 
+/* A hidden run takes three bytes of the output, so that there is room for the rest of the text. */
+TEST(argument_behind_a_long_hidden_run_is_hidden) {
+  static char run[201];
+  static const char secret[] = "SECRET";
+  const char *const arguments[HIDDEN_MAX] = {run, secret};
+  char text[600];
+  memset(run, 'r', sizeof run - 1);
+  for (size_t at = 240; at < 280; at++) {
+    memset(text, '.', sizeof text);
+    memcpy(text, run, sizeof run - 1);
+    memcpy(text + at, secret, sizeof secret - 1);
+    const char *shown = redact(text, sizeof text, arguments);
+    assert_int_equal(strncmp(shown, "....", 4), 0);
+    assert_null(strpbrk(shown, "rSECT"));
+  }
+}
+
 TEST(long_text_is_cut) {
   const char *const arguments[HIDDEN_MAX] = {NULL};
   static char text[1 << 20];
