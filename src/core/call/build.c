@@ -127,7 +127,8 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
   size_t at = put_header(out, '$', a_len + b_len);
   memcpy(out + at, a, a_len);
   at += a_len;
-  memcpy(out + at, b, b_len);
+  if (b_len > 0) /* most arguments are one piece: save them a call of memcpy() */
+    memcpy(out + at, b, b_len);
   at += b_len;
   out[at++] = '\r';
   out[at++] = '\n';
@@ -254,11 +255,15 @@ static size_t read_number(const char **at) {
 }
 
 /* The next argument of a command, which must exist; moves *at behind the argument. */
-static const char *next_word(const char **at, size_t *len) {
+static const char *next_word(const belay__call_t *call, const char **at, size_t *len) {
+  const char *end = call->data + call->len;
+  assert(*at < end);
   (*at)++;
   *len = read_number(at);
   const char *word = *at;
   *at += *len + 2;
+  assert(*at <= end);
+  (void)end;
   return word;
 }
 
@@ -273,8 +278,8 @@ static const char *nth_word(const belay__call_t *call, unsigned n, size_t *len) 
   const char *at;
   (void)first_word(call, &at);
   for (; n > 0; n--)
-    (void)next_word(&at, len);
-  return next_word(&at, len);
+    (void)next_word(call, &at, len);
+  return next_word(call, &at, len);
 }
 
 bool belay__call_has_keys(const belay__call_t *call) {
@@ -291,14 +296,16 @@ static bool is_our_key(const belay_client_t *client, const char *word, size_t le
 }
 
 void belay__call_redact(const belay__call_t *call, belay__redacted_t *redacted, bool but_keys) {
-  const char *at;
-  size_t len, words = first_word(call, &at);
-  (void)next_word(&at, &len); /* skip the command's name */
-  for (size_t i = 1; i < words; i++) {
-    const char *word = next_word(&at, &len);
+  const char *at, *end = call->data + call->len;
+  size_t len;
+  (void)first_word(call, &at);
+  (void)next_word(call, &at, &len); /* skip the command's name */
+  while (at < end) {
+    const char *word = next_word(call, &at, &len);
     if (!but_keys || !is_our_key(call->client, word, len))
       belay__redacted_hide(redacted, word, len);
   }
+  assert(at == end);
 }
 
 /* true for commands that have no key. */
@@ -323,16 +330,17 @@ uint16_t belay__call_slot(const belay__call_t *call) {
 }
 
 belay__call_parts_t belay__call_parts(const belay__call_t *call) {
-  const char *at;
+  const char *at, *end = call->data + call->len;
   size_t len, words = first_word(call, &at);
   at = call->data + call->tail;
-  const char *count = next_word(&at, &len);
+  const char *count = next_word(call, &at, &len);
   belay__call_parts_t parts = {.keys = at, .keys_count = read_number(&count)};
-  for (size_t i = 0; i < parts.keys_count; i++)
-    (void)next_word(&at, &len);
+  assert(words >= 3 + parts.keys_count);
+  for (size_t i = 0; i < parts.keys_count && at < end; i++)
+    (void)next_word(call, &at, &len);
   parts.args = at;
   parts.keys_len = (size_t)(at - parts.keys);
-  parts.args_len = (size_t)(call->data + call->len - at);
+  parts.args_len = (size_t)(end - at);
   parts.args_count = words - 3 - parts.keys_count;
   return parts;
 }
