@@ -26,12 +26,18 @@ typedef struct belay__range {
   belay__range_also_t also;
 } belay__range_t;
 
+/* Size of a field in bytes. Does not compile unless the field is an integer of 4 or 8 bytes. */
+#define BELAY__RANGE_SIZE(field)                                                                   \
+  _Generic((field), int : 4, unsigned : 4, long                                                    \
+           : sizeof(long), unsigned long                                                           \
+           : sizeof(long), long long : 8, unsigned long long : 8)
+
 /* The rows of a table: the smallest and the greatest valid value. _OR: a special value is valid
  * too. _FROM: the smallest value is that of another field. */
 #define BELAY__RANGE_ROW(struct_type, field, ...)                                                  \
   {                                                                                                \
     .name = #field, .offset = offsetof(struct_type, field),                                        \
-    .size = sizeof(((struct_type *)0)->field),                                                     \
+    .size = BELAY__RANGE_SIZE(((struct_type *)0)->field),                                          \
     .is_unsigned = (__typeof__(((struct_type *)0)->field))-1 > 0, __VA_ARGS__                      \
   }
 #define BELAY__RANGE(struct_type, field, least, most)                                              \
