@@ -7,6 +7,10 @@
 #include "redis/conn/outage.h"
 #include "redis/conn/call_queue.h"
 
+/* Longest delay for a subscriber that the server or a proxy refuses, usually because it lacks
+ * RESP3. That does not change until the server or the proxy is replaced. */
+#define REFUSED_SUBSCRIBER_NS (UINT64_C(300) * 1000 * BELAY__MS)
+
 /* ---- delay ---- */
 
 /* Returns the time until the next attempt, in ns. The upper bound is half of the time since the
@@ -16,16 +20,19 @@
  *
  * So a server that was away briefly is used soon after its return, and one that is away for long
  * is tried rarely. */
-static uint64_t choose_delay(belay__connection_t *connection, bool lasting) {
+static uint64_t choose_delay(belay__connection_t *connection, int error) {
   belay_t *belay = belay__connection_loop(connection);
   const belay__settings_t *settings = connection->server->settings;
   uint64_t now = belay__now(belay), most = (uint64_t)settings->options.reconnect_max_ms * BELAY__MS;
+  bool lasting = belay__error_is_lasting(error);
   bool spares = !lasting && belay__outage_may_retry_rarely(connection);
   uint64_t first =
       lasting || spares ? most : (uint64_t)settings->options.reconnect_min_ms * BELAY__MS;
   if (connection->failures == 0)
     connection->trouble_since = now;
   uint64_t limit = (now - connection->trouble_since) / 2;
+  if (connection->is_subscriber && error == BELAY_EREFUSED && most < REFUSED_SUBSCRIBER_NS)
+    most = REFUSED_SUBSCRIBER_NS;
   if (limit < first)
     limit = first;
   if (limit > most)
@@ -41,7 +48,7 @@ static void back_off(belay__connection_t *connection, int error) {
   if (connection->state == BELAY__CONNECTION_CLOSED)
     return;
   bool lasting = belay__error_is_lasting(error);
-  uint64_t delay = choose_delay(connection, lasting);
+  uint64_t delay = choose_delay(connection, error);
   connection->error = error;
   connection->failures++;
   connection->state = lasting ? BELAY__CONNECTION_REFUSED : BELAY__CONNECTION_BACKOFF;
