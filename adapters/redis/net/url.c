@@ -285,8 +285,10 @@ static bool take_url(parser_t *p, const char *text) {
   if (strnlen(text, BELAY__URL_MAX + 1) > BELAY__URL_MAX)
     return wrong(p, "url", "is longer than 2048 bytes");
   p->url->is_unix = starts_with(text, "unix://");
-  if (p->url->is_unix)
+  if (p->url->is_unix) {
+    p->url->kind = BELAY__URL_SINGLE;
     return take_unix(p, text + strlen("unix://"));
+  }
   p->url->tls = starts_with(text, "rediss");
   const char *rest = starts_with(text, "redis") ? text + (p->url->tls ? 6 : 5) : "";
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
