@@ -35,7 +35,7 @@ typedef struct belay__operation belay__operation_t;
 typedef struct belay__answer {
   belay_client_t *client;
   void *context; /* The handle */
-  void *room;    /* Memory of belay__request_room(); freed after `tell` has returned */
+  void *room;    /* Memory of belay__request_room(); freed after `notify` has returned */
   size_t room_len;
   int status;
   int64_t values[BELAY__REQUEST_VALUES];
