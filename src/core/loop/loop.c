@@ -44,9 +44,9 @@ void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_opti
 int belay__check(belay_t *belay) {
   if (belay == NULL)
     return BELAY_EINVAL;
+  belay->detail[0] = '\0';
   if (belay->host->forked(belay))
     return BELAY_EFORK;
-  belay->detail[0] = '\0';
   return belay->closing ? BELAY_ECLOSING : 0;
 }
 
