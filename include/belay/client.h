@@ -51,7 +51,7 @@ typedef enum belay_trace_event {
   BELAY_TRACE_STARTED, /**< belay created the call */
   BELAY_TRACE_SENT,    /**< belay gave the call to a connection; repeated for each retry */
   BELAY_TRACE_DONE,    /**< the call ended for its caller; outcome and error are set */
-  BELAY_TRACE_SETTLED  /**< the late reply of a call arrived, or its connection ended */
+  BELAY_TRACE_SETTLED  /**< after DONE, the reply of a call arrived or its connection ended */
 } belay_trace_event_t;
 
 /** Outcome of a call. */
@@ -77,7 +77,7 @@ typedef struct belay_trace {
  * made the call. It must not call belay. The trace never contains keys, tokens or values.
  *
  * DONE comes exactly once per call. SETTLED comes at most once, after a DONE whose outcome was
- * UNKNOWN because of the deadline. */
+ * UNKNOWN because the call was sent and then reached its deadline or was canceled. */
 typedef void (*belay_trace_fn)(void *ctx, const belay_trace_t *trace);
 
 /** User and password for AUTH. */
@@ -115,9 +115,10 @@ typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
 /** Options; belay_client_options_init() sets the defaults. A string that is not NULL overrides that
  * part of the URL. Everything is copied, except tls. All times are in milliseconds. */
 typedef struct belay_client_options {
-  /** User for AUTH. Default NULL: that of the URL. "": the default user of the server. */
+  /** User for AUTH, at most 256 bytes. Default NULL: that of the URL. "": the default user of the
+   * server. */
   const char *username;
-  const char *password; /**< password for AUTH; default NULL: that of the URL */
+  const char *password; /**< password for AUTH, at most 512 bytes; default NULL: that of the URL */
   int db; /**< number of the database: 0 to 65535; default -1: that of the URL, or 0 */
   /** Function that supplies user and password for each connection, instead of the URL and the
    * options. Default NULL. */
@@ -172,7 +173,7 @@ typedef struct belay_client_options {
    * already in the socket: such replies may be out of date. */
   int64_t timeout_ms;
   /** Time without any byte after which a connection that owes a reply is dropped, in milliseconds:
-   * 10 to 600,000; default 5000. */
+   * 10 to 600,000; default 5000. For a replica it is at most 1000. */
   int64_t stall_timeout_ms;
   /** Time without use after which a connection is idle, in milliseconds: 10 to 86,400,000, or
    * BELAY_FOREVER; default 30,000.
@@ -182,11 +183,16 @@ typedef struct belay_client_options {
    * replaces it. Other idle connections are closed. */
   int64_t idle_timeout_ms;
   /** Longest delay before the second attempt to connect, in milliseconds: 1 to 60,000; default
-   * 20. */
+   * 20. See reconnect_max_ms for exceptions. */
   int64_t reconnect_min_ms;
   /** Longest delay between two attempts to connect, in milliseconds: reconnect_min_ms to 600,000;
    * default 2000. Each delay is random, from 0 to half of the time for which the server has been
-   * away. That upper bound is at least reconnect_min_ms and at most this. */
+   * away. That upper bound is at least reconnect_min_ms and at most this. Exceptions:
+   *
+   *   - After BELAY_EAUTH, BELAY_ETLS, BELAY_EPERM or BELAY_EREFUSED, each delay is from half of
+   *     this to this.
+   *   - The same holds for all but one of the connections to a server that is away.
+   *   - The delays of a connection for subscriptions grow to 5 minutes after BELAY_EREFUSED. */
   int64_t reconnect_max_ms;
   /** Longest time for which a close continues to release leases, in milliseconds: 0 to 600,000;
    * default 1000. */
@@ -233,9 +239,10 @@ BELAY_API void belay_client_options_init(belay_client_options_t *options);
  *   redis+cluster://[user[:password]@]host[:port],host[:port]...[/db]
  *       the hosts are some nodes of a cluster; belay finds the others
  *
- * With "rediss" instead of "redis" the connections use TLS (belay/tls.h). A URL has at most 16
- * hosts. User, password and path may be percent-encoded. IPv6 addresses stand in brackets. Most
- * clusters have database 0 only.
+ * With "rediss" instead of "redis" the connections use TLS (belay/tls.h). A URL has at most
+ * 2048 bytes and 16 hosts, a user at most 256 bytes, a password at most 512 bytes. User, password
+ * and path may be percent-encoded. IPv6 addresses stand in brackets. Most clusters have database 0
+ * only.
  *
  * A server is away while no connection to it can be made, or while a call on it has timed out and
  * no byte has arrived since. The client detects for each server that it is away, and that it is
@@ -243,12 +250,15 @@ BELAY_API void belay_client_options_init(belay_client_options_t *options);
  *
  *   - Operations with a policy for it end at once: away in belay_limiter_options_t and in
  *     belay_cache_options_t.
- *   - Other operations wait for the server, until their timeouts.
+ *   - Other operations wait for the server, until their timeouts. But after BELAY_EAUTH,
+ *     BELAY_ETLS, BELAY_EPERM or BELAY_EREFUSED of their connection, waiting and new operations
+ *     end at once with that error.
  *   - belay_detail() names server and cause: "127.0.0.1:6379: connection refused".
  *
  * An operation that finds no server was not sent. It ends with BELAY_EUNREACHABLE, or with a more
  * precise error: BELAY_ERESOLVE, BELAY_ENOSENTINEL, BELAY_ENOMASTER, BELAY_ESPLIT, BELAY_EREADONLY,
- * BELAY_ECLUSTERDOWN, BELAY_ELOADING, BELAY_EMAXCLIENTS, BELAY_ETLS, BELAY_EAUTH or BELAY_EPERM.
+ * BELAY_ECLUSTERDOWN, BELAY_ELOADING, BELAY_EMAXCLIENTS, BELAY_ETLS, BELAY_EAUTH, BELAY_EPERM or
+ * BELAY_EREFUSED.
  *
  * adapters/redis/README.md has the guarantees of each deployment.
  *
@@ -295,7 +305,7 @@ typedef struct belay_client_stats {
   uint64_t refused;        /**< number of calls with outcome REFUSED */
   uint64_t not_sent;       /**< number of calls with outcome NOT_SENT */
   uint64_t unknown;        /**< number of calls with outcome UNKNOWN */
-  uint64_t settled_late;   /**< number of replies that arrived after the deadline of their call */
+  uint64_t settled_late;   /**< number of replies after the deadline or cancel of their call */
   uint64_t commands;       /**< number of commands sent, with retries, without handshakes */
   uint64_t batched;        /**< number of commands that were sent as part of a batch */
   uint64_t bytes_out;      /**< number of bytes written */

@@ -16,9 +16,22 @@ extern "C" {
  * EMISMATCH instead, as their headers say.
  *
  * EPROTO: belay cannot read the reply. If the reply is one that no server gives to this command,
- * the connection is dropped too. */
+ * the connection is dropped too.
+ *
+ * ENOMEM and EBUSY can be returned by a function, and can be the status of a callback: an operation
+ * can need memory or a place in a queue after it began. ENOMEM can also come when the reply cannot
+ * be copied, so the server may have executed the operation.
+ *
+ * EPERM: the server executed nothing, with one exception. A script whose user lacks the right to
+ * one of its commands may have written before that command. belay_detail() names the command or
+ * the script's line.
+ *
+ * A temporary refusal is not reported while there is time: ELOADING, ESCRIPTBUSY, ECLUSTERDOWN (of
+ * CLUSTERDOWN, MASTERDOWN and TRYAGAIN) and EREADONLY are retried until the deadline of the
+ * operation. Exceptions: belay_idgen_t, whose commands must follow each other, and operations with a
+ * policy for a server that is away. EOOM, EMISCONF and ENOREPLICAS end an operation at once. */
 #define BELAY_ERRORS(X)                                                                            \
-  /* The call was wrong; it started nothing and will not call back. */                             \
+  /* The call was wrong; it started nothing. If a function returned it, no callback runs. */       \
   X(EINVAL, -20001, 0, "an argument or option is out of its range")                                \
   X(EURL, -20002, 0, "the URL is malformed")                                                       \
   X(ENOMEM, -20003, 1, "out of memory")                                                            \
@@ -50,7 +63,7 @@ extern "C" {
   X(ENOSENTINEL, -20037, 1, "no sentinel answers: the call was not sent")                          \
   X(ENOMASTER, -20038, 0, "no sentinel knows a primary by this name: the call was not sent")       \
   X(ESPLIT, -20039, 1, "several servers say that they are the primary: the call was not sent")     \
-  /* The server refused, before executing anything. */                                             \
+  /* The server refused, before executing anything; for EPERM see above. */                        \
   X(EAUTH, -20040, 0, "the server refused the user or password")                                   \
   X(EPERM, -20041, 0, "the user may not run this command")                                         \
   X(EWRONGTYPE, -20042, 0, "the key holds something else")                                         \

@@ -121,8 +121,8 @@ typedef void (*belay_close_cb)(belay_t *belay, void *data);
  *
  * A program may close all handles of its loop itself (uv_walk), before or after this call. Then
  * call belay_close() after that, a second time if necessary, and run the loop once more. The second
- * call returns 0. In that case no callback of belay runs after the handles were closed, except cb.
- * Leases stay on the server for the rest of their ttl.
+ * call returns 0. Pending operations then end with BELAY_ECANCELED, and their callbacks run before
+ * cb. Leases stay on the server for the rest of their ttl.
  *
  * Returns 0, BELAY_EINVAL (NULL), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_close(belay_t *belay, belay_close_cb cb);
@@ -140,7 +140,8 @@ BELAY_API void *belay_data(const belay_t *belay);
  *       the address of the server, and its message or the cause of the lost connection. Arguments
  *       of commands that the server repeats are hidden. Bytes that are not printable are \\xNN
  *
- * In all other cases, such as a denial, it is "". The text is valid until the next call that takes
+ * In all other cases, such as a denial, it is "". Exception: belay_request_cancel() does not change
+ * it when it returns BELAY_ESTATE. The text is valid until the next call that takes
  * a handle, a client or this belay_t. belay_strerror() and the other functions of belay/error.h do
  * not change it. */
 BELAY_API const char *belay_detail(const belay_t *belay);
@@ -152,8 +153,8 @@ typedef struct belay_stats {
   uint64_t max_gap_ns;
   uint64_t wakeups;      /**< number of times that the loop has called belay */
   uint64_t callbacks;    /**< number of tasks that have run user callbacks */
-  uint64_t allocations;  /**< number of calls of allocator.alloc */
-  uint64_t memory_bytes; /**< present memory from the allocator, in bytes */
+  uint64_t allocations;  /**< successful calls of allocator.alloc; not that of the belay_t */
+  uint64_t memory_bytes; /**< present memory from the allocator, in bytes, without the belay_t */
 } belay_stats_t;
 
 /** Read the statistics. */

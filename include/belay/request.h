@@ -13,9 +13,9 @@ extern "C" {
 #endif
 
 /** Memory for one operation on keys, as uv_write_t is in libuv. Initialize it with {0} or
- * belay_request_init(). It carries one operation at a time. An operation that returned 0 owns it
- * until its callback runs. Then the caller may reuse or free it, in the callback too. An operation
- * that returned an error does not use it.
+ * belay_request_init(). It carries one operation at a time: starting a second one returns
+ * BELAY_ESTATE. An operation that returned 0 owns it until its callback runs. Then the caller may
+ * reuse or free it, in the callback too. An operation that returned an error does not use it.
  *
  * @code
  * static void on_published(belay_request_t *request, int status, int64_t receivers) {
@@ -63,6 +63,11 @@ typedef struct belay_request {
  *                           item has its own status (belay_counter_many_cb, belay_cache_many_cb), n
  *                           is always the number of items in the call
  *   a number, a bool        0 or false unless status is 0; the comment names any other value */
+
+/* REPETITIONS, of all primitives. An operation that its header calls retried is sent again when its
+ * reply was lost, until its deadline. If the repetition is refused, or its reply reports an error
+ * (also "no record"), the operation ends as BELAY_EUNKNOWN at once: that error says nothing about
+ * the first attempt. */
 
 /* TIME LIMITS, of all primitives. An operation has one deadline, which is set when it begins. The
  * deadline covers all of its steps: connecting, waiting behind other calls, redirections, repeats,
