@@ -213,7 +213,7 @@ typedef struct belay_client_options {
   /** Largest size of one reply, in bytes: at least 65,536; default 16,777,216 (16 MiB). A larger
    * reply drops the connection. Messages of a topic may be larger (belay/topic.h). */
   size_t max_reply;
-  belay_on_full_t on_full; /**< what happens beyond max_pending; default BELAY_FULL_REFUSE */
+  belay_on_full_t on_full; /**< treatment of calls beyond max_pending; default BELAY_FULL_REFUSE */
 
   belay_trace_fn trace; /**< trace hook; default NULL */
   void *trace_ctx;      /**< first argument of trace; default NULL */
