@@ -28,8 +28,8 @@ extern "C" {
  *
  * A temporary refusal is not reported while there is time: ELOADING, ESCRIPTBUSY, ECLUSTERDOWN (of
  * CLUSTERDOWN, MASTERDOWN and TRYAGAIN) and EREADONLY are retried until the deadline of the
- * operation. Exceptions: belay_idgen_t, whose commands must follow each other, and operations with a
- * policy for a server that is away. EOOM, EMISCONF and ENOREPLICAS end an operation at once. */
+ * operation. Exceptions: belay_idgen_t, whose commands must follow each other, and operations with
+ * a policy for a server that is away. EOOM, EMISCONF and ENOREPLICAS end an operation at once. */
 #define BELAY_ERRORS(X)                                                                            \
   /* The call was wrong; it started nothing. If a function returned it, no callback runs. */       \
   X(EINVAL, -20001, 0, "an argument or option is out of its range")                                \
