@@ -135,9 +135,8 @@ static void print_belay(void) {
       "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over TLS, "
       "and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
   print_paragraphs(
-      "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL), in a file "
-      "(--password-file), or in a settings file: all users of this machine may read a command "
-      "line.");
+      "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL) or in a file "
+      "(--password-file, or a settings file): all users may read a command line.");
   print_paragraphs("belay COMMAND --help describes a command, and man belay all of them.");
 }
 
