@@ -5,6 +5,7 @@
 
 #include "belay/request.h"
 #include "core/loop/loop.h"
+#include "core/loop/pool.h"
 #include "core/key/key.h"
 #include "core/key/table.h"
 #include "core/key/token.h"
@@ -88,6 +89,7 @@ struct belay_client {
   belay__list_t resting;         /* Calls that wait for the time to try again */
   belay__list_t pool;            /* Unused calls */
   size_t pool_len;
+  belay__pool_t rooms; /* Blocks for belay__request_room() */
   belay__list_t objects;
   belay__channels_t channels;
   belay_client_stats_t stats;

@@ -125,6 +125,7 @@ void belay__client_fini(belay_client_t *client) {
     client->extension->free(client, client->extension);
   belay__channels_free(client);
   belay__call_pool_free(client);
+  belay__pool_free(client->belay, &client->rooms);
   belay__free(client->belay, client->prefix, client->prefix_len);
 }
 

@@ -6,6 +6,7 @@
 
 #define FEW_CALLS ((size_t)8) /* calls that belay__request_send_each() keeps on the stack */
 #define TIMEOUT_MAX_MS INT64_C(600000)
+#define POOLED_ROOM ((size_t)384) /* Bytes of a block in client->rooms */
 
 enum {
   IDLE,    /* owned by the caller: new, or its callback has run */
@@ -25,6 +26,27 @@ static belay__operation_t *operation_of(belay_request_t *request) {
 
 belay_request_t *belay__request_of(belay__operation_t *operation) {
   return BELAY__CONTAINER(operation, belay_request_t, belay_private);
+}
+
+/* ---- rooms ---- */
+
+void *belay__request_room(belay__operation_t *operation, size_t size) {
+  belay_client_t *client = operation->client;
+  assert(operation->room == NULL && size > 0);
+  operation->room = size > POOLED_ROOM
+                        ? belay__alloc(client->belay, size)
+                        : belay__pool_take(client->belay, &client->rooms, POOLED_ROOM);
+  if (operation->room == NULL)
+    return NULL;
+  operation->room_len = size;
+  return memset(operation->room, 0, size);
+}
+
+static void free_room(belay_client_t *client, void *room, size_t len) {
+  if (len > POOLED_ROOM)
+    belay__free(client->belay, room, len);
+  else if (room != NULL)
+    belay__pool_give(client->belay, &client->rooms, room, POOLED_ROOM);
 }
 
 /* ---- the end ---- */
@@ -74,7 +96,7 @@ static void on_task(belay__task_t *task) {
   return_to_caller(operation);
   restore_words(answer.client, answer.status, words);
   ops->notify(belay__request_of(operation), cb, &answer);
-  belay__free(answer.client->belay, answer.room, answer.room_len);
+  free_room(answer.client, answer.room, answer.room_len);
 }
 
 static void end_request(belay__operation_t *operation, int status) {
@@ -91,7 +113,7 @@ void belay__request_end(belay__operation_t *operation, int status) {
 
 void belay__request_forget(belay__operation_t *operation) {
   assert(operation->state == PARKED && !belay__timer_is_set(&operation->timer));
-  belay__free(operation->client->belay, operation->room, operation->room_len);
+  free_room(operation->client, operation->room, operation->room_len);
   return_to_caller(operation);
 }
 
@@ -354,16 +376,6 @@ int belay__request_send_each(belay__operation_t *operation, size_t n, belay__mak
   if (calls != few)
     belay__free(belay, calls, size);
   return error;
-}
-
-void *belay__request_room(belay__operation_t *operation, size_t size) {
-  assert(operation->room == NULL && size > 0);
-  void *room = belay__alloc(operation->client->belay, size);
-  if (room == NULL)
-    return NULL;
-  operation->room = memset(room, 0, size);
-  operation->room_len = size;
-  return room;
 }
 
 int belay__request_keep(belay__operation_t *operation, belay__reply_t *const *items, size_t n) {
