@@ -14,7 +14,8 @@ end
 redis.call('GETRANGE', KEYS[2], 0, 0) -- an error if it has another type
 local old = redis.call('GETRANGE', KEYS[1], 0, #ARGV[2] - 1)
 if ARGV[3] ~= '0' then
-  redis.call('PEXPIREAT', KEYS[1], ARGV[3]) -- no effect; finds missing rights before the first change
+  -- No effect; finds missing rights before the first change.
+  redis.call('PEXPIREAT', KEYS[1], ARGV[3])
 end
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 60000)
 redis.call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])

@@ -45,8 +45,12 @@ for i = 1, most do
   end
 end
 
+local function kept()
+  return string.format('%016.0f', count) .. string.sub(given, 1, 22 * layers)
+end
+
 local function keep()
-  redis.call('SETRANGE', KEYS[1], 96, string.format('%016.0f', count) .. string.sub(given, 1, 22 * layers))
+  redis.call('SETRANGE', KEYS[1], 96, kept())
 end
 
 local function has(i, offsets)
@@ -117,4 +121,4 @@ end
 for i = 1, #made do -- last, because it deletes the key if the time is over
   redis.call('PEXPIREAT', made[i], string.format('%.0f', ends))
 end
-return {what, layers > 0 and string.format('%016.0f', count) .. string.sub(given, 1, 22 * layers) or '', table.concat(answers)}
+return {what, layers > 0 and kept() or '', table.concat(answers)}

@@ -72,7 +72,9 @@ else
   end
   local r = redis.call('HMGET', KEYS[2], 'first', 'next', 'until')
   first, next, last = number(r[1] or '0'), number(r[2] or '0'), number(r[3] or '0')
-  if not (first and next and last and first <= next) or (not r[2] and redis.call('EXISTS', KEYS[2]) == 1) then
+  if not (first and next and last and first <= next) then
+    return -2
+  elseif not r[2] and redis.call('EXISTS', KEYS[2]) == 1 then
     return -2
   end
   age()
@@ -120,8 +122,8 @@ else
     redis.call('HDEL', KEYS[2], unpack(gone))
   end
   local known = text(next) .. ' ' .. text(now + ARGV[2]) .. ' ' .. ARGV[1] .. ' ' .. value
-  redis.call('HSET', KEYS[2], 'i' .. ARGV[6], known, 's' .. text(next), ARGV[6], 'first', text(first), 'next',
-    text(next + 1), 'until', text(last))
+  redis.call('HSET', KEYS[2], 'i' .. ARGV[6], known, 's' .. text(next), ARGV[6],
+    'first', text(first), 'next', text(next + 1), 'until', text(last))
   redis.call('PEXPIRE', KEYS[2], text(last - now)) -- last: it may delete the key
 end
 return value

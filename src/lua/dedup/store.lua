@@ -13,7 +13,8 @@ for i = 1, 3 do
   end
 end
 if ARGV[2] ~= '0' then
-  redis.call('SET', KEYS[1], '', redis.call('EXISTS', KEYS[1]) == 1 and 'NX' or 'XX') -- an empty write
+  -- An empty write.
+  redis.call('SET', KEYS[1], '', redis.call('EXISTS', KEYS[1]) == 1 and 'NX' or 'XX')
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 local n

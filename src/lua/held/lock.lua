@@ -16,7 +16,8 @@ local counter = redis.call('HMGET', KEYS[2], 'number', 'value')
 local fields = KEYS[3] and redis.call('HGETALL', KEYS[3]) or {}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local waiting = KEYS[4] and redis.call('ZCOUNT', KEYS[4], '(' .. string.format('%.0f', now), '+inf') or 0
+local alive = '(' .. string.format('%.0f', now)
+local waiting = KEYS[4] and redis.call('ZCOUNT', KEYS[4], alive, '+inf') or 0
 local count_of = ARGV[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local listening = redis.pcall('PUBSUB', count_of, KEYS[1] .. '::wake')
 
@@ -42,7 +43,9 @@ table.sort(holds, function(a, b)
 end)
 
 local called = owned and owner or (holder ~= '' and counter[2]) or ''
-local reply = {string.sub(counter[1] or '', 1, 21), waiting, listening[2] or -1, 0, 0, string.sub(called, 1, 256), #holds}
+local number = string.sub(counter[1] or '', 1, 21)
+local listeners = listening[2] or -1
+local reply = {number, waiting, listeners, 0, 0, string.sub(called, 1, 256), #holds}
 for i = 1, math.min(#holds, tonumber(ARGV[2])) do
   local n = #reply
   reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = holds[i][1], holds[i][2], 1, 0

@@ -14,7 +14,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local alive = '(' .. string.format('%.0f', now)
 local count = redis.call('ZCOUNT', KEYS[2], alive, '+inf')
-local readers = redis.call('ZREVRANGEBYSCORE', KEYS[2], '+inf', alive, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local readers = redis.call('ZREVRANGEBYSCORE', KEYS[2], '+inf', alive,
+  'WITHSCORES', 'LIMIT', 0, ARGV[2])
 local waiting = redis.call('ZCOUNT', KEYS[3], alive, '+inf')
 waiting = waiting + redis.call('ZCOUNT', KEYS[4], alive, '+inf')
 waiting = waiting + redis.call('ZCOUNT', KEYS[5], alive, '+inf')
@@ -22,7 +23,8 @@ local number = redis.call('HGET', KEYS[6], 'number')
 local count_of = ARGV[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local listening = redis.pcall('PUBSUB', count_of, KEYS[1] .. '::wake')
 
-local reply = {string.sub(number or '', 1, 21), waiting, listening[2] or -1, 0, 0, '', count + (left ~= -2 and 1 or 0)}
+local holders = count + (left ~= -2 and 1 or 0)
+local reply = {string.sub(number or '', 1, 21), waiting, listening[2] or -1, 0, 0, '', holders}
 local function add(token, rest, writes)
   local n = #reply
   if n < 7 + 4 * tonumber(ARGV[2]) then

@@ -19,7 +19,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local alive = '(' .. string.format('%.0f', now)
 local count = redis.call('ZCOUNT', KEYS[1], alive, '+inf')
-local found = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', alive, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local found = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', alive,
+  'WITHSCORES', 'LIMIT', 0, ARGV[2])
 local set = redis.call('HMGET', KEYS[2], 'limit', 'used')
 local waiting = redis.call('ZCOUNT', KEYS[3], alive, '+inf')
 local count_of = ARGV[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'

@@ -28,7 +28,8 @@
 local verb, token = ARGV[1], ARGV[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local r = redis.call('HMGET', KEYS[1], 'state', 'token', 'owner', 'attempt', 'until', 'fingerprint', 'result')
+local r = redis.call('HMGET', KEYS[1], 'state', 'token', 'owner', 'attempt', 'until',
+  'fingerprint', 'result')
 local state, attempt, till = r[1], number(r[4]), number(r[5])
 local ours = r[2] == token and 1 or 0
 local busy = state == 'started' or state == 'taken'
@@ -38,8 +39,9 @@ local function keep(ms)
 end
 
 local function begin(how, n)
-  redis.call('HSET', KEYS[1], 'state', how, 'token', token, 'owner', ARGV[6], 'attempt', string.format('%.0f', n),
-    'until', string.format('%.0f', now + ARGV[3]), 'fingerprint', ARGV[5], 'result', '')
+  redis.call('HSET', KEYS[1], 'state', how, 'token', token, 'owner', ARGV[6],
+    'attempt', string.format('%.0f', n), 'until', string.format('%.0f', now + ARGV[3]),
+    'fingerprint', ARGV[5], 'result', '')
   local refused = redis.pcall('PEXPIRE', KEYS[1], string.format('%.0f', ARGV[3] + ARGV[4]))
   if type(refused) == 'table' then -- a user without that right leaves nothing
     redis.call('DEL', KEYS[1])
@@ -51,8 +53,9 @@ end
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return verb == 'begin' and begin('started', 1) or {0, 0, 0, 0, '', ''}
 end
-if not ((busy or state == 'free' or state == 'done') and r[2] and #r[2] == 40 and r[3] and #r[3] <= 64 and
-    attempt and attempt > 0 and till and r[6] and #r[6] <= 64 and r[7] and (state == 'done' or r[7] == '')) then
+if not ((busy or state == 'free' or state == 'done') and
+    r[2] and #r[2] == 40 and r[3] and #r[3] <= 64 and attempt and attempt > 0 and till and
+    r[6] and #r[6] <= 64 and r[7] and (state == 'done' or r[7] == '')) then
   return -1
 end
 if verb == 'begin' and r[6] ~= ARGV[5] then

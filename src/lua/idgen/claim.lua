@@ -18,7 +18,8 @@ local epoch = redis.call('HGET', KEYS[2], 'epoch')
 local now, ahead = tonumber(ARGV[2]), tonumber(ARGV[3])
 local floor = now + ahead
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  local last = known[1] and string.match(known[1], '^%d+$') and #known[1] <= 15 and tonumber(known[1])
+  local digits = known[1] and #known[1] <= 15 and string.match(known[1], '^%d+$')
+  local last = digits and tonumber(digits)
   if not last or not known[2] or not known[4] then
     return -1
   end
@@ -37,7 +38,8 @@ local last = math.max(floor, now + ahead)
 local left = math.max(0, last - 1000 * tonumber(redis.call('TIME')[1]))
 local life = string.format('%.0f', left + tonumber(ARGV[6]))
 redis.call('PEXPIRE', KEYS[1], life) -- first, so that no record without a ttl is left
-redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', last), 'epoch', ARGV[4], 'server', ARGV[5])
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', last),
+  'epoch', ARGV[4], 'server', ARGV[5])
 redis.call('PEXPIRE', KEYS[1], life)
 redis.call('HSET', KEYS[2], 'epoch', ARGV[4])
 redis.call('PEXPIRE', KEYS[2], life)

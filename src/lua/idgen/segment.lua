@@ -23,7 +23,8 @@ local function less(a, b)
 end
 local known = redis.call('HMGET', KEYS[1], 'next', 'server', 'clock')
 local text = known[1]
-if text and ((text ~= '0' and not string.match(text, '^[1-9]%d*$')) or less('9223372036854775807', text)) then
+local digits = text and (text == '0' or string.match(text, '^[1-9]%d*$'))
+if text and (not digits or less('9223372036854775807', text)) then
   return -1
 elseif not text and redis.call('EXISTS', KEYS[1]) == 1 then
   return -1

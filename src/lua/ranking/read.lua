@@ -43,7 +43,8 @@ end
 
 -- Returns n entries from position `first` on, counted from the best or the worst end.
 local function range(best, first, n)
-  return redis.call(best == high and 'ZREVRANGE' or 'ZRANGE', KEYS[1], first, first + n - 1, 'WITHSCORES')
+  local last = first + n - 1
+  return redis.call(best == high and 'ZREVRANGE' or 'ZRANGE', KEYS[1], first, last, 'WITHSCORES')
 end
 
 -- Returns the reply for members and scores; -4 if a score is not valid.

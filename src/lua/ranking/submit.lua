@@ -17,7 +17,8 @@
 -- the maximum may have become smaller. The calls that can be refused come before the first change.
 local MAX = 9007199254740991 -- 2^53 - 1
 local high = string.sub(ARGV[1], 1, 4) == 'high'
-local up = ARGV[1] == 'high-later' or ARGV[1] == 'low-earlier' -- later turns sort behind earlier ones
+-- Later turns sort behind earlier ones.
+local up = ARGV[1] == 'high-later' or ARGV[1] == 'low-earlier'
 
 local function whole(text)
   local n = tonumber(text)
@@ -74,7 +75,8 @@ end
 local most, ttl = tonumber(ARGV[4]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ttl)
-redis.call('ZADD', KEYS[1], 'XX', 'INCR', 0, ARGV[5]) -- the calls from here to the ttls change no score
+-- The calls from here to the ttls change no score.
+redis.call('ZADD', KEYS[1], 'XX', 'INCR', 0, ARGV[5])
 if KEYS[2] then
   redis.call('ZREM', KEYS[1], '')
   redis.call('HDEL', KEYS[2], string.rep(' ', 1025))
@@ -99,7 +101,8 @@ for i = 1, #changed do
       turn = turn + 1
       local old = code[member]
       code[member] = string.format('%016.0f', up and turn or MAX - turn)
-      redis.call('HSET', KEYS[2], member, code[member], '', ARGV[1] .. ' ' .. string.format('%.0f', turn))
+      local last = ARGV[1] .. ' ' .. string.format('%.0f', turn)
+      redis.call('HSET', KEYS[2], member, code[member], '', last)
       redis.call('ZADD', KEYS[1], string.format('%.0f', score[member]), code[member] .. member)
       if old then
         redis.call('ZREM', KEYS[1], old .. member)
@@ -129,7 +132,8 @@ local reply = {}
 for i = 1, #changed do
   local member = ARGV[3 + 2 * i]
   reply[3 * i - 2] = score[member]
-  reply[3 * i - 1] = redis.call(high and 'ZREVRANK' or 'ZRANK', KEYS[1], code[member] .. member) or -1
+  local rank = redis.call(high and 'ZREVRANK' or 'ZRANK', KEYS[1], code[member] .. member)
+  reply[3 * i - 1] = rank or -1
   reply[3 * i] = changed[i]
 end
 return reply

@@ -16,7 +16,8 @@ if kind ~= 'list' and kind ~= 'none' then
 end
 local r = redis.call('HMGET', KEYS[1], 'id', 'touches', 'count', 'kept', 'since')
 local id, count, kept, since = r[1], number(r[3]), number(r[4]), number(r[5])
-if not (id and #id >= 1 and #id <= 64 and number(r[2]) and count and kept and kept <= count and since) then
+local valid = id and #id >= 1 and #id <= 64 and number(r[2]) and count and kept and since
+if not (valid and kept <= count) then
   return -1
 end
 local length = redis.call('LLEN', KEYS[2])

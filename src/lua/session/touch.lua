@@ -45,7 +45,8 @@ if kind ~= 'list' and kind ~= 'none' then
 end
 local r = redis.call('HMGET', KEYS[1], 'id', 'touches', 'count', 'kept', 'since')
 local id, touches, count, kept, since = r[1], number(r[2]), number(r[3]), number(r[4]), number(r[5])
-if there and not (id and #id >= 1 and #id <= 64 and touches and count and kept and kept <= count and since) then
+local valid = id and #id >= 1 and #id <= 64 and touches and count and kept and since
+if there and not (valid and kept <= count) then
   return -1
 end
 local time = redis.call('TIME')
@@ -60,8 +61,8 @@ if #KEYS == 3 then
 end
 local most = tonumber(ARGV[3])
 local listed = ARGV[4] == '1' and most > 0
-redis.call('HSET', KEYS[1], 'id', id, 'touches', text(touches), 'count', text(count), 'kept', text(kept), 'since',
-  text(since))
+redis.call('HSET', KEYS[1], 'id', id, 'touches', text(touches), 'count', text(count),
+  'kept', text(kept), 'since', text(since))
 local refused = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
 if type(refused) == 'table' then
   if not there then
@@ -92,7 +93,8 @@ touches = touches + 1
 redis.call('HSET', KEYS[1], 'touches', text(touches), 'count', text(count), 'kept', text(kept))
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 
-local a = {there and 0 or 1, touches, count, length, math.max(kept - length, 0), since, now + ARGV[2], id}
+local lost = math.max(kept - length, 0)
+local a = {there and 0 or 1, touches, count, length, lost, since, now + ARGV[2], id}
 if #KEYS == 3 then
   local parts = {}
   for i = 1, 7 do
