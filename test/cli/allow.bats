@@ -27,10 +27,13 @@ NAMES="--names read,write,invite"
 }
 
 @test "--json" {
-  is "$(belay allow grant f 1 write $NAMES --json)" '{"id":"1","may":["write"],"before":[],"changed":true}'
-  is "$(belay allow grant f 1 read $NAMES --json)" '{"id":"1","may":["read","write"],"before":["write"],"changed":true}'
+  is "$(belay allow grant f 1 write $NAMES --json)" \
+    '{"id":"1","may":["write"],"before":[],"changed":true}'
+  is "$(belay allow grant f 1 read $NAMES --json)" \
+    '{"id":"1","may":["read","write"],"before":["write"],"changed":true}'
   is "$(belay allow list f $NAMES --json)" '{"id":"1","may":["read","write"]}'
-  is "$(belay allow check f 1 invite $NAMES --json || true)" '{"id":"1","allowed":false,"may":["read","write"]}'
+  is "$(belay allow check f 1 invite $NAMES --json || true)" \
+    '{"id":"1","allowed":false,"may":["read","write"]}'
 }
 
 @test "permissions by number, and names with a larger width" {
@@ -52,12 +55,14 @@ NAMES="--names read,write,invite"
   is "$(belay allow list forum $NAMES)" $'17\tread'
   is "$(belay allow grant forum 18 invite)" changed
   is "$(belay allow list forum)" $'17\tread\n18\tinvite'
-  for wrong in "grant forum 17 1 --width 8" "check forum 17 1 --width 8" "revoke forum 17 1 --width 8" "delete forum --width 8"; do
+  for wrong in "grant forum 17 1 --width 8" "check forum 17 1 --width 8" \
+    "revoke forum 17 1 --width 8" "delete forum --width 8"; do
     run -123 belay allow $wrong
     has "$output" "forum was made with --width 3, and --width 8 was given"
   done
   run -123 belay allow grant forum 17 write --names write,read,invite
-  has "$output" "forum was made with --names read,write,invite, and --names write,read,invite was given"
+  has "$output" \
+    "forum was made with --names read,write,invite, and --names write,read,invite was given"
   is "$(belay allow list forum)" $'17\tread\n18\tinvite'
   belay allow delete forum
   is "$(ask_server DBSIZE)" 0
@@ -85,7 +90,8 @@ NAMES="--names read,write,invite"
   ask_server PEXPIRE "belay::permission::{f}::u8" 1000 >/dev/null
   belay allow grant f 6 1 -q
   (($(ask_server PTTL "belay::permission::{f}::u8") > 1000))
-  (($(ask_server PTTL "belay::permission::{f}::config") > $(ask_server PTTL "belay::permission::{f}::u8")))
+  (($(ask_server PTTL "belay::permission::{f}::config") >
+    $(ask_server PTTL "belay::permission::{f}::u8")))
 }
 
 @test "list: all ids, in order" {
@@ -104,9 +110,10 @@ NAMES="--names read,write,invite"
 }
 
 @test "invalid arguments are refused" {
-  for wrong in "grant f 1" "grant f x read" "grant f -1 0" "grant f 1 reed --names read" "check f 1048576 0" \
-    "grant f 1 0 --names a,,b" "grant f 1 0 --names a,b,a" "grant f 1 0 --names 1a" "grant f 1 0 --names a,b --width 1" \
-    "grant f 1 0 --width 64" "list f --names a,b,a" "list f x" "delete f --names ," "list f --max-id 4294967295"; do
+  for wrong in "grant f 1" "grant f x read" "grant f -1 0" "grant f 1 reed --names read" \
+    "check f 1048576 0" "grant f 1 0 --names a,,b" "grant f 1 0 --names a,b,a" \
+    "grant f 1 0 --names 1a" "grant f 1 0 --names a,b --width 1" "grant f 1 0 --width 64" \
+    "list f --names a,b,a" "list f x" "delete f --names ," "list f --max-id 4294967295"; do
     run -2 belay allow $wrong
   done
   is "$(ask_server DBSIZE)" 0

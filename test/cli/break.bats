@@ -20,7 +20,9 @@ for line in sys.stdin:
   hold lock orders web-1
   run -2 belay break orders
   [[ ${lines[0]} =~ ^would\ take\ lock\ orders\ from\ web-1,\ [0-9.]+s,\ mark\ [0-9a-f]{16}$ ]]
-  is "${lines[1]}" "belay: break: nothing was done: give --yes; or, to remove exactly the holder above: --mark ${lines[0]##*mark } --yes"
+  local above=${lines[0]##*mark }
+  is "${lines[1]}" "belay: break: nothing was done: give --yes; \
+or, to remove exactly the holder above: --mark $above --yes"
   run -0 belay show orders
   run -2 --separate-stderr belay break orders --json
   is "$(json 'o["label"], o["mark"], o["broken"]')" "('web-1', '$(mark_of orders web-1)', False)"
@@ -123,7 +125,8 @@ for line in sys.stdin:
   mark=$(mark_of gpu dead)
   ask_server ZADD 'belay::semaphore::{gpu}' "${others[@]}"
   run -123 belay break gpu --mark "$mark" --yes
-  is "$output" "belay: break: no holder with that mark is among the first 1000 holders, and there are more"
+  is "$output" \
+    "belay: break: no holder with that mark is among the first 1000 holders, and there are more"
   is "$(ask_server ZCARD 'belay::semaphore::{gpu}')" 1001
   ask_server ZREM 'belay::semaphore::{gpu}' 1
   run -0 belay break gpu --mark "$mark" --yes --json

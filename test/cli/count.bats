@@ -39,7 +39,8 @@ set_up() { start_server; }
 @test "--json keeps every digit" {
   belay count add k 9223372036854775807 -q
   is "$(belay count get k --json)" '{"key":"k","value":"9223372036854775807","found":true}'
-  is "$(belay count set k 1 --json | tr -d ' ')" '{"key":"k","before":"9223372036854775807","found":true}'
+  is "$(belay count set k 1 --json | tr -d ' ')" \
+    '{"key":"k","before":"9223372036854775807","found":true}'
 }
 
 @test "--max 10: ten adds, and no eleventh" {

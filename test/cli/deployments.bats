@@ -35,8 +35,8 @@ load helper
   start_server --port "$port"
   printf '%s\n' "port $sentinel" "dir $server_folder" "sentinel monitor main 127.0.0.1 $port 1" \
     >"$server_folder/sentinel.conf"
-  start_command bash -c 'exec -a redis-sentinel "$@"' server "$(server_program)" "$server_folder/sentinel.conf" --sentinel \
-    >"$server_folder/sentinel.log"
+  start_command bash -c 'exec -a redis-sentinel "$@"' server "$(server_program)" \
+    "$server_folder/sentinel.conf" --sentinel >"$server_folder/sentinel.log"
   wait_until redis-cli -p "$sentinel" PING
   export BELAY_URL=redis+sentinel://127.0.0.1:$sentinel/main
   run -0 belay ping --json

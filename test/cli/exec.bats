@@ -17,7 +17,8 @@ is_fresh() { [ "$(ask_server PTTL "$key")" -gt "$1" ]; }
 }
 
 @test "the command inherits standard streams and open files" {
-  run -0 --separate-stderr bash -c 'echo in | belay exec job -- sh -c "cat; echo err >&2; cat <&7" 7< <(echo seven)'
+  run -0 --separate-stderr bash -c \
+    'echo in | belay exec job -- sh -c "cat; echo err >&2; cat <&7" 7< <(echo seven)'
   is "$output" $'in\nseven'
   is "$stderr" err
   is "$(belay exec job -- sh -c 'ls /proc/$$/fd' | xargs)" "$(sh -c 'ls /proc/$$/fd' | xargs)"
@@ -45,9 +46,11 @@ is_fresh() { [ "$(ask_server PTTL "$key")" -gt "$1" ]; }
 }
 
 @test "invalid options are refused, and nothing is run" {
-  for line in "--ttl 3s --grace 2s" "--try --wait 1s" "--shared --exclusive" "--shared --semaphore 2" "--fair --shared" \
-    "--redlock" "--url unix:///a --url unix:///b" "--redlock -u unix:///a -u unix:///b" "--ttl 10ms" "--semaphore 0" \
-    "--redlock --ttl 40s -u unix:///a -u unix:///b -u unix:///c" "--redlock --fair -u unix:///a -u unix:///b -u unix:///c"; do
+  for line in "--ttl 3s --grace 2s" "--try --wait 1s" "--shared --exclusive" \
+    "--shared --semaphore 2" "--fair --shared" "--redlock" "--url unix:///a --url unix:///b" \
+    "--redlock -u unix:///a -u unix:///b" "--ttl 10ms" "--semaphore 0" \
+    "--redlock --ttl 40s -u unix:///a -u unix:///b -u unix:///c" \
+    "--redlock --fair -u unix:///a -u unix:///b -u unix:///c"; do
     run -2 belay exec job $line -- touch "$HOME/ran"
   done
   run -2 belay exec job
@@ -111,7 +114,8 @@ is_fresh() { [ "$(ask_server PTTL "$key")" -gt "$1" ]; }
 
 @test "each signal reaches the command once" {
   # a background process of a shell ignores two of them
-  start_command env --default-signal belay exec job -- bash -c 'for s; do trap "echo $s >>$HOME/signals" $s; done
+  start_command env --default-signal belay exec job -- bash -c '
+    for s; do trap "echo $s >>$HOME/signals" $s; done
     touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5' \
     command HUP INT QUIT TERM USR1 USR2 WINCH 2>/dev/null
   wait_until test -e "$HOME/ready"
@@ -127,7 +131,8 @@ is_fresh() { [ "$(ask_server PTTL "$key")" -gt "$1" ]; }
 }
 
 @test "a signal is queued while the supervisor's channel is full" {
-  start_command belay exec job --ttl 1h -- bash -c 'trap : USR1; touch "$HOME/ready"; while :; do sleep 0.05; done'
+  start_command belay exec job --ttl 1h -- \
+    bash -c 'trap : USR1; touch "$HOME/ready"; while :; do sleep 0.05; done'
   wait_until test -e "$HOME/ready"
   local supervisor status=0
   supervisor=$(pgrep -P "$begun")
@@ -186,22 +191,26 @@ for _ in range(1500):
 
 @test "ctrl-C at a terminal reaches the command once" {
   run -130 on_terminal --when begun --type ^C belay exec job -- \
-    bash -c 'trap "echo INT >>$HOME/signals; n=1" INT; echo begun; until [ -n "$n" ]; do sleep 0.1; done
+    bash -c 'trap "echo INT >>$HOME/signals; n=1" INT
+      echo begun; until [ -n "$n" ]; do sleep 0.1; done
       sleep 0.5; trap - INT; kill -INT $$'
   is "$(cat "$HOME/signals")" INT
   is "$(ask_server EXISTS "$key")" 0
 }
 
 @test "a command that reads from the terminal gets ctrl-C, and belay ends by SIGINT" {
-  run -0 on_terminal --when name --type $'me\n' belay exec job -- bash -c 'echo name; read -r n; echo "it is $n"'
+  run -0 on_terminal --when name --type $'me\n' \
+    belay exec job -- bash -c 'echo name; read -r n; echo "it is $n"'
   has "$output" "it is me"
   run -130 on_terminal --when name --type $'me\n' --when "it is" --type ^C \
-    bash -c 'belay exec job -- bash -c "echo name; read -r n; echo it is \$n; sleep 60"; echo went on'
+    bash -c 'belay exec job -- bash -c "echo name; read -r n; echo it is \$n; sleep 60"
+      echo went on'
   lacks "$output" "went on"
 }
 
 @test "stopped at a terminal and continued in time: the command goes on" {
-  run -0 on_terminal --when '$ ' --type $'belay exec job --ttl 30s -- sh -c "echo be""gun; sleep 3; echo do""ne"\n' \
+  local typed=$'belay exec job --ttl 30s -- sh -c "echo be""gun; sleep 3; echo do""ne"\n'
+  run -0 on_terminal --when '$ ' --type "$typed" \
     --when begun --type $'\x1a' --when Stopped --type $'fg\n' --when done --type $'exit 0\n' \
     env PS1='$ ' bash --norc --noprofile -i
   has "$output" done
@@ -216,7 +225,8 @@ for _ in range(1500):
 @test "stopped at a terminal for too long: the command has ended, and 122" {
   cat_lives
   run -122 on_terminal --when '$ ' --type $'belay exec job --ttl 1500ms -- ~/lives\n' \
-    --when alive --type $'\x1a' --when Stopped --type $'sleep 3; echo sl""ept\n' --when slept --type $'fg\n' \
+    --when alive --type $'\x1a' --when Stopped --type $'sleep 3; echo sl""ept\n' \
+    --when slept --type $'fg\n' \
     --when "lost" --type $'exit $?\n' env PS1='$ ' bash --norc --noprofile -i
   is "$(cat "$HOME/signals")" term
   is_gone "$(cat "$HOME/pid")"
@@ -226,7 +236,8 @@ for _ in range(1500):
   cat_lives
   for kind in stubborn willing; do
     rm -f "$HOME/signals" "$HOME/beats" "$HOME/pid"
-    start_command belay exec job --ttl 3s --grace 1s --timeout 500ms -- "$HOME/lives" $kind 2>"$HOME/said"
+    start_command belay exec job --ttl 3s --grace 1s --timeout 500ms -- \
+      "$HOME/lives" $kind 2>"$HOME/said"
     local pid=$begun status=0 end last
     wait_until test -e "$HOME/beats"
     wait_until is_fresh 2900
@@ -287,7 +298,10 @@ for _ in range(1500):
     (trap "" TERM; setsid sh -c "sleep 60 & wait" & wait) & wait' 3>&-
   local pids
   all() { for p in $(pgrep -P "$1"); do echo "$p"; all "$p"; done; }
-  wait_until eval '[ "$(for p in $(all "$begun"); do cat "/proc/$p/comm"; done | grep -c "^sleep$")" = 2 ]'
+  two_sleep() {
+    [ "$(for p in $(all "$begun"); do cat "/proc/$p/comm"; done | grep -c '^sleep$')" = 2 ]
+  }
+  wait_until two_sleep
   pids=$(all "$(pgrep -P "$begun")")
   ask_server SET "$key" other
   local status=0
@@ -304,7 +318,8 @@ touch "$HOME/ready"
 while :; do sleep 0.05; done
 END
   chmod +x "$HOME/tidies"
-  start_command belay exec job --ttl 3s -- bash -c 'trap : TERM; setsid "$HOME/tidies" & while kill -0 $!; do sleep 0.05; done' 2>/dev/null
+  start_command belay exec job --ttl 3s -- \
+    bash -c 'trap : TERM; setsid "$HOME/tidies" & while kill -0 $!; do sleep 0.05; done' 2>/dev/null
   wait_until test -e "$HOME/ready"
   ask_server SET "$key" other
   local status=0
@@ -326,7 +341,8 @@ END
   local kind
   for kind in wait "exec setpriv --reuid 65534 --clear-groups sleep 63"; do
     rm -f "$HOME/worker" "$HOME/others"
-    start_command setpriv --bounding-set -kill belay exec job --ttl 1500ms -- "$HOME/works" $kind 2>"$HOME/said"
+    start_command setpriv --bounding-set -kill belay exec job --ttl 1500ms -- \
+      "$HOME/works" $kind 2>"$HOME/said"
     wait_until test -s "$HOME/others"
     started+=("$(cat "$HOME/others")" "$(pgrep -P "$(pgrep -P "$begun")" | head -n 1)")
     ask_server SET "$key" other
@@ -338,7 +354,8 @@ END
 }
 
 @test "terminal modes are restored when the command is killed" {
-  run -0 on_terminal --when name --type $'me\n' bash -c 'belay exec job -- bash -c "echo name; read -r n
+  run -0 on_terminal --when name --type $'me\n' \
+    bash -c 'belay exec job -- bash -c "echo name; read -r n
     stty raw -echo; kill -KILL \$\$"; stty -a'
   has "$output" " echo "
   has "$output" " icanon"
@@ -364,7 +381,8 @@ END
   cat_lives
   for signal in STOP KILL; do
     rm -f "$HOME/beats" "$HOME/pid"
-    start_command setsid "$(command -v belay)" exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
+    start_command setsid "$(command -v belay)" exec job --ttl 2s -- \
+      "$HOME/lives" stubborn 2>"$HOME/said"
     local status=0 end
     wait_until test -e "$HOME/beats"
     wait_until is_fresh 1900
@@ -430,7 +448,8 @@ slow_path() {
 }
 
 @test "a supervisor that was stopped uses belay's last limits" {
-  start_command belay exec job --ttl 3s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5'
+  start_command belay exec job --ttl 3s -- \
+    sh -c 'touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5'
   wait_until test -e "$HOME/ready"
   local supervisor status=0
   supervisor=$(pgrep -P "$begun")
@@ -467,6 +486,7 @@ slow_path() {
     to=$(belay count add n >/dev/null && date +%s%N)
     control=$((to - from < control ? to - from : control))
   done
-  echo "# from the shell to the command: $((best / 1000)) us; one question: $((control / 1000)) us" >&3
+  echo "# from the shell to the command: $((best / 1000)) us;" \
+    "one question: $((control / 1000)) us" >&3
   ((best - control < 10000000))
 }

@@ -23,7 +23,8 @@ three_servers() {
   for ((i = 0; i < 5 && status == 75; i++)); do
     status=0
     # No renewal yet: the first one is due after 3 s. So BELAY_DEADLINE is the end of the lease.
-    belay exec job --ttl 9s --grace 3s -- sh -c 'kill -STOP "$1"; echo $BELAY_DEADLINE >"$HOME/deadline"
+    belay exec job --ttl 9s --grace 3s -- \
+      sh -c 'kill -STOP "$1"; echo $BELAY_DEADLINE >"$HOME/deadline"
       [ $(($(date +%s%3N) + 6000)) -lt $BELAY_DEADLINE ] || exit 75
       exec "$HOME/lives" stubborn' sh "$server" 2>"$HOME/said" || status=$?
     kill -CONT "$server"
@@ -33,7 +34,8 @@ three_servers() {
   is "$(cat "$HOME/signals")" term
   is_gone "$(cat "$HOME/pid")"
   deadline=$(cat "$HOME/deadline") asked=$(cat "$HOME/asked") last=$(tail -n 1 "$HOME/beats")
-  echo "# asked to end $((deadline - asked)) ms before the deadline, gone $((deadline - last)) ms before it" >&3
+  echo "# asked to end $((deadline - asked)) ms before the deadline," \
+    "gone $((deadline - last)) ms before it" >&3
   ((asked > deadline - 3000 - 150)) # two clocks are read, one after the other
   ((asked < last && last < deadline))
 }
@@ -41,7 +43,8 @@ three_servers() {
 @test "most of three servers are stopped: the command ends in time; one of them: it runs on" {
   cat_lives
   three_servers
-  local with=(--redlock --max-ttl 3s --ttl 3s --timeout 500ms "${urls[@]}") status=0 pid before stopped
+  local with=(--redlock --max-ttl 3s --ttl 3s --timeout 500ms "${urls[@]}")
+  local status=0 pid before stopped
   wait_until belay exec job "${with[@]}" -- true # they do not vote when they are young
   start_command belay exec job "${with[@]}" -- "$HOME/lives" stubborn 2>"$HOME/said"
   pid=$begun
@@ -57,7 +60,8 @@ three_servers() {
   is "$status" 122
   is "$(cat "$HOME/signals")" term
   is_gone "$(cat "$HOME/pid")"
-  has "$(cat "$HOME/said")" "belay: exec: lost while the command ran: no renewal was confirmed in time"
+  has "$(cat "$HOME/said")" \
+    "belay: exec: lost while the command ran: no renewal was confirmed in time"
   ((stopped < $(tail -n 1 "$HOME/beats") && $(tail -n 1 "$HOME/beats") < stopped + 3000))
 }
 
@@ -73,7 +77,10 @@ three_servers() {
 @test "--fair: first come, first served" {
   hold fair line me
   local holder=$begun i
-  waiting() { [ "$(belay show line --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["waiting"])')" = "$1" ]; }
+  waiting() {
+    [ "$(belay show line --json |
+      python3 -c 'import json, sys; print(json.load(sys.stdin)["waiting"])')" = "$1" ]
+  }
   for i in 1 2 3 4 5; do
     start_command belay exec line --fair -- sh -c "echo $i >>\$HOME/order"
     wait_until waiting "$i"
@@ -144,7 +151,9 @@ has_asked() { ask_server INFO commandstats | grep -q cmdstat_eval; }
 @test "ctrl-Z: the command is stopped and the lease not renewed; fg continues both" {
   cat_lives
   mkfifo "$HOME/go"
-  start_command on_terminal --when '$ ' --type $'belay exec job --ttl 12s --grace 100ms -- ~/lives\n' --when alive --type ^Z \
+  start_command on_terminal \
+    --when '$ ' --type $'belay exec job --ttl 12s --grace 100ms -- ~/lives\n' \
+    --when alive --type ^Z \
     --when Stopped --type $'touch ~/stopped; read -r x <~/go; fg; exit $?\n' \
     env PS1='$ ' bash --norc --noprofile -i >"$HOME/said"
   local pid=$begun beats end status=0
@@ -155,7 +164,10 @@ has_asked() { ask_server INFO commandstats | grep -q cmdstat_eval; }
   is "$(wc -l <"$HOME/beats")" "$beats"
   is "$(ask_server PEXPIRETIME "$key")" "$end"
   echo >"$HOME/go"
-  more() { [ "$(wc -l <"$HOME/beats")" -gt "$beats" ] && [ "$(ask_server PEXPIRETIME "$key")" -gt "$end" ]; }
+  more() {
+    [ "$(wc -l <"$HOME/beats")" -gt "$beats" ] &&
+      [ "$(ask_server PEXPIRETIME "$key")" -gt "$end" ]
+  }
   wait_until more
   kill -TERM "$(pgrep -x belay -P "$(pgrep -x bash -P "$(pgrep -P "$pid")")" | head -n 1)"
   wait_until test -e "$HOME/signals"

@@ -67,7 +67,8 @@ is_held() { [ "$(ask_server EXISTS "$key")" = 1 ]; }
 }
 
 @test "--as: the label is in belay ls" {
-  start_command belay exec job --as deploy@web-1 --ttl 1m -- sh -c 'touch "$HOME/ran"; exec sleep 60'
+  start_command belay exec job --as deploy@web-1 --ttl 1m -- \
+    sh -c 'touch "$HOME/ran"; exec sleep 60'
   wait_until test -e "$HOME/ran"
   has "$(belay ls)" deploy@web-1
   run -2 belay exec other --as "two words" -- true
@@ -97,7 +98,8 @@ is_held() { [ "$(ask_server EXISTS "$key")" = 1 ]; }
   done
   run -120 belay exec job --redlock --try "${urls[@]}" --ttl 40s --max-ttl 1h -- true
   [[ $output =~ in\ quarantine\ after\ its\ start,\ votes\ in\ (1h|59m[0-9]+s) ]]
-  start_command belay exec job --redlock "${urls[@]}" --ttl 4s --max-ttl 4s -n young -- touch "$HOME/ran" 2>"$HOME/said"
+  start_command belay exec job --redlock "${urls[@]}" --ttl 4s --max-ttl 4s -n young -- \
+    touch "$HOME/ran" 2>"$HOME/said"
   wait "$begun"
   [ -e "$HOME/ran" ]
 }
@@ -106,7 +108,8 @@ is_held() { [ "$(ask_server EXISTS "$key")" = 1 ]; }
   run -0 belay exec --key orders:lock -- redis-cli -s "$server_socket" EXISTS orders:lock
   is "$output" 1
   is "$(ask_server EXISTS orders:lock)" 0
-  is "$(BELAY_FENCE=7 belay exec --key orders:lock -- sh -c 'echo "$BELAY_NAME<$BELAY_FENCE>"')" "orders:lock<>"
+  is "$(BELAY_FENCE=7 belay exec --key orders:lock -- sh -c 'echo "$BELAY_NAME<$BELAY_FENCE>"')" \
+    "orders:lock<>"
   ask_server SET orders:lock token NX PX 60000
   run -121 belay exec --key orders:lock --try -- true
   for line in "job --key k" "" "--key k --fair" "--key k --shared" "--key k --semaphore 2"; do
@@ -137,7 +140,8 @@ is_held() { [ "$(ask_server EXISTS "$key")" = 1 ]; }
 
 @test "kill -9 of belay near the end of the lease: the grace ends with the lease" {
   cat_lives
-  start_command belay exec job --ttl 3s --grace 1s --timeout 300ms -- "$HOME/lives" stubborn 2>/dev/null
+  start_command belay exec job --ttl 3s --grace 1s --timeout 300ms -- \
+    "$HOME/lives" stubborn 2>/dev/null
   local end
   wait_until test -s "$HOME/beats"
   kill -STOP "$server"

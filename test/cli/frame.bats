@@ -45,8 +45,9 @@ load helper
 
 @test "an invalid value: an error without the value" {
   local secret=redis://me:hunter2@nowhere
-  for line in "count add k --max $secret" "count add k --ttl $secret" "count add k --$secret" "count add k -p$secret" \
-    "count $secret" "$secret" "count add k --json=$secret" "count add k --timeout $secret" "count add k --ttl" \
+  for line in "count add k --max $secret" "count add k --ttl $secret" "count add k --$secret" \
+    "count add k -p$secret" "count $secret" "$secret" "count add k --json=$secret" \
+    "count add k --timeout $secret" "count add k --ttl" \
     "count add k --ttl 0" "count add k --ttl 1y" "count add k --ttl 30" \
     "count get" "count add a 1 2" "completion tcsh" "version x" "--json" "count --json" \
     "count get k --url http://me:hunter2@nowhere" \
@@ -98,7 +99,8 @@ load helper
 
 @test "--json writes JSON, --quiet nothing" {
   start_server
-  for line in "count add k" "count get k l" "count set k 1" "count delete k" "id uuid" "id sequence s" "id decode 77" "version"; do
+  for line in "count add k" "count get k l" "count set k 1" "count delete k" "id uuid" \
+    "id sequence s" "id decode 77" "version"; do
     belay $line --json >"$HOME/said" || [ $? = 1 ]
     while read -r one; do
       python3 -m json.tool <<<"$one" >/dev/null
@@ -111,8 +113,8 @@ load helper
 
 @test "a full disk is an error" {
   start_server
-  for line in "count add k" "count get k --json" "help" "count --help" "count add --help" "version" "manual" \
-    "completion bash" "id uuid -c 9999" "acl --user a --namespace a all"; do
+  for line in "count add k" "count get k --json" "help" "count --help" "count add --help" \
+    "version" "manual" "completion bash" "id uuid -c 9999" "acl --user a --namespace a all"; do
     run -123 --separate-stderr bash -c "belay $line >/dev/full"
     has "$stderr" "the output could not be written: No space left on device"
   done
@@ -121,7 +123,8 @@ load helper
 }
 
 @test "a reader that closed the pipe: 123 without a message" {
-  run -0 bash -c '{ belay id uuid --count 65536 2>"$HOME/errors"; echo $? >"$HOME/status"; } | head -n 1'
+  run -0 bash -c \
+    '{ belay id uuid --count 65536 2>"$HOME/errors"; echo $? >"$HOME/status"; } | head -n 1'
   is "$(cat "$HOME/status")" 123
   is "$(cat "$HOME/errors")" ""
 }
@@ -143,7 +146,8 @@ load helper
   belay count add k
   kill -STOP "$server"
   for signal in INT TERM HUP; do
-    start_command env --default-signal=INT,HUP belay count get k --timeout 5m --verbose 2>"$HOME/said"
+    start_command env --default-signal=INT,HUP \
+      belay count get k --timeout 5m --verbose 2>"$HOME/said"
     local pid=$begun status=0
     wait_until catches "$pid" "$signal"
     kill -"$signal" "$pid"
@@ -157,7 +161,8 @@ load helper
   start_server
   belay count add k
   kill -STOP "$server"
-  run -130 on_terminal --when begun --type ^C sh -c 'echo begun; exec belay count get k --timeout 5m'
+  run -130 on_terminal --when begun --type ^C \
+    sh -c 'echo begun; exec belay count get k --timeout 5m'
 }
 
 @test "SIGHUP ignored by the caller stays ignored" {
@@ -203,9 +208,9 @@ load helper
 
 @test "no server: no result is written" {
   export BELAY_URL=redis://127.0.0.1:1
-  for line in "count get a b" "rank top b" "rank of b m" "rank add b m" "allow list f 1" "allow list f" \
-    "allow check f 1 2" "online is s 1 2" "online list s" "id sequence x --count 3" "limit k --rate 1/s" \
-    "bloom info f" "ls" "show k"; do
+  for line in "count get a b" "rank top b" "rank of b m" "rank add b m" "allow list f 1" \
+    "allow list f" "allow check f 1 2" "online is s 1 2" "online list s" \
+    "id sequence x --count 3" "limit k --rate 1/s" "bloom info f" "ls" "show k"; do
     run -120 --separate-stderr belay $line --timeout 200ms --json
     is "$output" ""
     has "$stderr" "no server could be reached"

@@ -32,7 +32,8 @@ all_commands() {
 @test "each command has an example" {
   while read -r command; do
     run -0 belay $command --help
-    grep -qE "^  ([^ -].*)?belay $command( |$)" <<<"$output" || { echo "$command: $output" && false; }
+    grep -qE "^  ([^ -].*)?belay $command( |$)" <<<"$output" ||
+      { echo "$command: $output" && false; }
   done < <(all_commands; all_commands | sed -n 's/ .*//p' | uniq)
 }
 
@@ -98,7 +99,8 @@ complete_as() {
 
 # fish_completes LINE: print the words to which fish completes it.
 fish_completes() {
-  fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$(find "$CLI_PLACE" -name belay.fish)" "$1" | cut -f 1
+  fish --no-config -c 'source $argv[1]; complete -C $argv[2]' \
+    "$(find "$CLI_PLACE" -name belay.fish)" "$1" | cut -f 1
 }
 
 @test "fish completes commands, options, values and files" {
@@ -129,7 +131,12 @@ zsh_completes() {
     source "$1"
     shift
     words=("$@") CURRENT=$#
-    _belay | { while read -r line; do [[ $line == ${words[CURRENT]}* || $line == (FILES|NORMAL*) ]] && print -r -- $line; done; true; }
+    _belay | {
+      while read -r line; do
+        [[ $line == ${words[CURRENT]}* || $line == (FILES|NORMAL*) ]] && print -r -- $line
+      done
+      true
+    }
   ' zsh "$(find "$CLI_PLACE" -name _belay)" "$@"
 }
 

@@ -3,7 +3,10 @@
 load helper
 
 @test "a machine takes the same snowflake worker again, and its second id does not wait" {
-  worker() { belay id decode "$(belay id snowflake n --ahead 100ms)" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["worker"])'; }
+  worker() {
+    belay id decode "$(belay id snowflake n --ahead 100ms)" --json |
+      python3 -c 'import json, sys; print(json.load(sys.stdin)["worker"])'
+  }
   local first
   start_server
   first=$(worker)
@@ -14,7 +17,8 @@ load helper
 @test "UUIDs of version 7, without a server" {
   run -0 belay id uuid --count 1000
   is "$(sort -u <<<"$output" | wc -l)" 1000
-  is "$(grep -cE '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' <<<"$output")" 1000
+  local form='^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+  is "$(grep -cE "$form" <<<"$output")" 1000
   run -0 belay id uuid --json
   is "$(json 'len(o["id"])')" 36
 }

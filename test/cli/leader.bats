@@ -47,7 +47,8 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
 }
 
 @test "leadership that was taken away during a short command is reported" {
-  run -0 belay leader job -- sh -c "ask='redis-cli -s $server_socket'"'; $ask DEL $($ask KEYS "belay::election::*")'
+  run -0 belay leader job -- \
+    sh -c "ask='redis-cli -s $server_socket'"'; $ask DEL $($ask KEYS "belay::election::*")'
   has "$output" "belay: leader: deposed: taken"
 }
 

@@ -35,14 +35,16 @@ rwlock log 1 writer web-7 - 0
 lock orders 1 web-1 N 0
 lock queue 1 web-2 - 1"
   run -0 belay ls --json
-  is "$(json 'o["kind"], o["name"], o["owner"], o["holders_count"], o["waiting"], 0 < o["remaining_ms"] <= 60000')" \
+  local fields='o["kind"], o["name"], o["owner"], o["holders_count"], o["waiting"]'
+  is "$(json "$fields"', 0 < o["remaining_ms"] <= 60000')" \
     "('election', 'chief', 'web-8', 1, 0, True)
 ('rwlock', 'doc', 'web-6', 2, 0, True)
 ('semaphore', 'gpu', 'web-4', 1, 0, True)
 ('rwlock', 'log', 'web-7', 1, 0, True)
 ('lock', 'orders', 'web-1', 1, 0, True)
 ('lock', 'queue', 'web-2', 1, 1, True)"
-  is "$(json 'o.get("used"), o.get("limit"), int(o["fence"] or 0) > 10 ** 15' | sort -u)" "(2, None, False)
+  is "$(json 'o.get("used"), o.get("limit"), int(o["fence"] or 0) > 10 ** 15' | sort -u)" \
+    "(2, None, False)
 (None, None, False)
 (None, None, True)"
 }
@@ -98,7 +100,9 @@ lock queue 1 web-2 - 1"
 }
 
 @test "thousands of entries" {
-  for i in {1..2500}; do echo "SET belay::lock::{n$i} $token:web-$i PX 600000"; done | ask_server >/dev/null
+  for i in {1..2500}; do
+    echo "SET belay::lock::{n$i} $token:web-$i PX 600000"
+  done | ask_server >/dev/null
   is "$(belay ls --json | sort -u | wc -l)" 2500
   is "$(belay ls | grep -c '^lock ')" 2500
 }
@@ -115,7 +119,8 @@ lock queue 1 web-2 - 1"
 
 @test "no server, a password, and a full disk" {
   run -120 belay ls --url unix:///nonexistent --timeout 200ms
-  run -120 belay ls --url redis://me:hunter2@127.0.0.1:1 --url redis://me:hunter2@127.0.0.1:1 --timeout 200ms
+  local url=redis://me:hunter2@127.0.0.1:1
+  run -120 belay ls --url "$url" --url "$url" --timeout 200ms
   has "$output" "at 127.0.0.1:1: "
   lacks "$output" hunter2
   hold lock here me

@@ -105,7 +105,8 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 }
 
 @test "--forget during a run needs --yes, and the run reports the loss" {
-  start_command belay once k --ttl 1500ms -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
+  start_command belay once k --ttl 1500ms -- \
+    sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
   local first=$begun status=0
   wait_until test -e "$HOME/began"
   run -2 belay once k --forget
@@ -164,7 +165,8 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 
 @test "a signal during the finish is ignored; a second one ends belay" {
   for signals in 1 2; do
-    start_command env --default-signal belay once "late$signals" --timeout 20s -- sh -c "kill -STOP $server"
+    start_command env --default-signal belay once "late$signals" --timeout 20s -- \
+      sh -c "kill -STOP $server"
     local belay=$begun status
     wait_until eval "[ -z \"\$(pgrep -P $belay)\" ]"
     sleep 0.5
@@ -183,7 +185,8 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 }
 
 @test "variables of an outer belay are removed" {
-  is "$(BELAY_FENCE=7 BELAY_DEADLINE=8 belay once k -- sh -c 'echo "<$BELAY_FENCE$BELAY_DEADLINE>"')" "<>"
+  is "$(BELAY_FENCE=7 BELAY_DEADLINE=8 belay once k -- \
+    sh -c 'echo "<$BELAY_FENCE$BELAY_DEADLINE>"')" "<>"
 }
 
 @test "ctrl-C: the record is given back" {
@@ -204,7 +207,8 @@ END
 }
 
 @test "the reply to the finish is lost: belay sends it once more" {
-  run -0 belay once k --timeout 2s -- sh -c '{ sleep 3; kill -CONT "$1"; } >&- 2>&- & kill -STOP "$1"' sh "$server"
+  run -0 belay once k --timeout 2s -- \
+    sh -c '{ sleep 3; kill -CONT "$1"; } >&- 2>&- & kill -STOP "$1"' sh "$server"
   is "$output" ""
   run -0 work
   has "$output" "done already"

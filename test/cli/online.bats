@@ -25,7 +25,8 @@ set_up() { start_server; }
 
 @test "--json" {
   belay online beat shop 7
-  is "$(belay online is shop 7 8 --json)" $'{"member":"7","online":true}\n{"member":"8","online":false}'
+  is "$(belay online is shop 7 8 --json)" \
+    $'{"member":"7","online":true}\n{"member":"8","online":false}'
   is "$(belay online count shop --json)" '{"site":"shop","online":1}'
   is "$(belay online list shop --json)" '{"member":"7"}'
 }
@@ -83,5 +84,6 @@ set_up() { start_server; }
   belay online beat shop $(seq 100)
   run -123 bash -c 'belay online list shop >/dev/full'
   run -123 bash -c 'belay online count shop >/dev/full'
-  run -0 --separate-stderr bash -c '{ belay online list shop; echo $? >"$HOME/status"; } | head -n 1'
+  run -0 --separate-stderr \
+    bash -c '{ belay online list shop; echo $? >"$HOME/status"; } | head -n 1'
 }

@@ -99,8 +99,8 @@ set_up() { start_server; }
 }
 
 @test "invalid arguments are refused" {
-  for wrong in "add b" "set b m" "set b m x" "set b m 9007199254740992" "top b 0" "top b 1025" "around b m 512" \
-    "top b --ties last" "add b m 1 --ttl 1ms" "of b" "top"; do
+  for wrong in "add b" "set b m" "set b m x" "set b m 9007199254740992" "top b 0" "top b 1025" \
+    "around b m 512" "top b --ties last" "add b m 1 --ttl 1ms" "of b" "top"; do
     run -2 belay rank $wrong
   done
   belay rank set b m 9007199254740991 -q

@@ -14,7 +14,8 @@ set_up() { start_server; }
   run -1 belay show orders
   [[ $output =~ ^lock\ orders$'\n'\ \ not\ held$'\n'\ \ the\ last\ fencing\ number\ is\ [0-9]+$ ]]
   run -1 belay show orders --json
-  is "$(json 'o["holders"], o["owner"], o["remaining_ms"], int(o["fence"]) > 0, isinstance(o["fence"], str)')" "([], None, None, True, True)"
+  is "$(json 'o["holders"], o["owner"], o["remaining_ms"]')" "([], None, None)"
+  is "$(json 'int(o["fence"]) > 0, isinstance(o["fence"], str)')" "(True, True)"
 }
 
 @test "all holders and waiters of all kinds of a name" {
@@ -22,7 +23,10 @@ set_up() { start_server; }
   hold fair both web-2
   wait_for fair both web-3
   wait_for fair both web-4
-  queued() { run belay show both --kind lock --json && [ "$(json 'o["waiting"], o["listening"]')" = "(2, 2)" ]; }
+  queued() {
+    run belay show both --kind lock --json &&
+      [ "$(json 'o["waiting"], o["listening"]')" = "(2, 2)" ]
+  }
   wait_until queued
   run -0 belay show both
   is "$(sed 's/, [0-9.]*s, mark [0-9a-f]\{16\}/, T, M/' <<<"$output")" "lock both
@@ -32,8 +36,8 @@ set_up() { start_server; }
 semaphore both
   held by web-1, T, M, 2 permits"
   run -0 belay show both --kind semaphore --json
-  is "$(json 'o["used"], o["holders"][0]["label"], o["holders"][0]["permits"], len(o["holders"][0]["mark"])')" \
-    "(2, 'web-1', 2, 16)"
+  is "$(json 'o["used"], o["holders"][0]["label"], o["holders"][0]["permits"]')" "(2, 'web-1', 2)"
+  is "$(json 'len(o["holders"][0]["mark"])')" 16
 }
 
 @test "readers, a writer, a leader" {

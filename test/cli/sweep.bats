@@ -54,7 +54,8 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   fill 3 belay::k
   hold lock job web-1
   hold election chief web-1
-  for pattern in '*' 'lock*' 'lock::{job}' 'l[o]ck*' '*job*' 'lock::{j*}::*' '*::holds' 'lock::*::queue'; do
+  for pattern in '*' 'lock*' 'lock::{job}' 'l[o]ck*' '*job*' 'lock::{j*}::*' '*::holds' \
+    'lock::*::queue'; do
     run -123 --separate-stderr belay sweep "$pattern" --yes
     is "$output" ""
     has "$stderr" "belay: sweep: nothing was deleted: "
@@ -129,13 +130,15 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 
 @test "ctrl-C stops it, and it prints its progress" {
   fill 20000 belay::k
-  run -130 on_terminal --when " deleted" --type ^C belay sweep 'k*' --yes --keys-per-s 10000 --progress 200ms
+  run -130 on_terminal --when " deleted" --type ^C \
+    belay sweep 'k*' --yes --keys-per-s 10000 --progress 200ms
   has "$output" "stopped: "
   local left deleted
   left=$(ask_server DBSIZE)
   deleted=$(sed -n 's/.*stopped: \([0-9]*\) deleted.*/\1/p' <<<"$output")
   ((left > 0 && left < 20000 && deleted > 0 && deleted <= 20000 - left))
-  run -130 on_terminal --when "so far" --type ^C belay sweep '*' --yes --keys-per-s 1000 --progress 50ms
+  run -130 on_terminal --when "so far" --type ^C \
+    belay sweep '*' --yes --keys-per-s 1000 --progress 50ms
   has "$output" "stopped: 0 deleted"
   is "$(ask_server DBSIZE)" "$left"
 }
@@ -160,7 +163,8 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 
 @test "a stopped server: the sweep goes on when it continues" {
   fill 5000 belay::k
-  start_command belay sweep 'k*' --yes --timeout 300ms --keys-per-s 5000 --progress 1ms >"$HOME/said"
+  start_command belay sweep 'k*' --yes --timeout 300ms --keys-per-s 5000 --progress 1ms \
+    >"$HOME/said"
   local pid=$begun
   wait_until test -s "$HOME/said"
   kill -STOP "$server"
@@ -174,7 +178,8 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   fill 5000 belay::k
   run -123 bash -c 'belay sweep "*" --dry-run >/dev/full'
   has "$output" "the output could not be written: No space left on device"
-  run -0 --separate-stderr bash -c '{ belay sweep "*" --dry-run; echo $? >"$HOME/status"; } | head -n 1'
+  run -0 --separate-stderr \
+    bash -c '{ belay sweep "*" --dry-run; echo $? >"$HOME/status"; } | head -n 1'
   is "${#lines[@]}" 1
   is "$(cat "$HOME/status")" 123
   run -123 bash -c 'belay sweep "k1" --yes >/dev/full'

@@ -6,17 +6,17 @@ load helper
 signed() {
   local name=$1
   shift
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$name" -keyout "$HOME/$name.key" \
-    -out "$HOME/$name.request"
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$name" \
+    -keyout "$HOME/$name.key" -out "$HOME/$name.request"
   printf '%s\n' "$@" >"$HOME/$name.extensions"
-  openssl x509 -req -days 2 -in "$HOME/$name.request" -CA "$HOME/ca.crt" -CAkey "$HOME/ca.key" -CAcreateserial \
-    -extfile "$HOME/$name.extensions" -out "$HOME/$name.crt"
+  openssl x509 -req -days 2 -in "$HOME/$name.request" -CA "$HOME/ca.crt" -CAkey "$HOME/ca.key" \
+    -CAcreateserial -extfile "$HOME/$name.extensions" -out "$HOME/$name.crt"
 }
 
 set_up() {
   require openssl
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=ca -keyout "$HOME/ca.key" \
-    -out "$HOME/ca.crt" 2>/dev/null
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=ca \
+    -keyout "$HOME/ca.key" -out "$HOME/ca.crt" 2>/dev/null
   signed server subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
   signed client extendedKeyUsage=clientAuth 2>/dev/null
   local port
@@ -38,7 +38,8 @@ set_up() {
   is "$(belay count add k)" 2
   run -7 belay exec job -- sh -c 'exit 7'
   run -0 belay exec job -- belay show job
-  has "$(REDISCLI_AUTH=hunter2 redis-cli -p "${BELAY_URL##*:}" --tls --cacert "$HOME/ca.crt" KEYS '*')" 'belay::counter::{k}'
+  has "$(REDISCLI_AUTH=hunter2 redis-cli -p "${BELAY_URL##*:}" --tls --cacert "$HOME/ca.crt" \
+    KEYS '*')" 'belay::counter::{k}'
 }
 
 @test "another authority, another name, another password: refused, and nothing is run" {

@@ -7,7 +7,10 @@ set_up() {
   export TERM=xterm
 }
 
-hold_raw() { ask_server SET "belay::lock::{$1}" "0123456789abcdef0123456789abcdef01234567:web-1" PX 600000 >/dev/null; }
+hold_raw() {
+  ask_server SET "belay::lock::{$1}" "0123456789abcdef0123456789abcdef01234567:web-1" PX 600000 \
+    >/dev/null
+}
 
 # plain: print $output without control sequences.
 plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
@@ -31,7 +34,8 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
 
 @test "rows are cut to the terminal's size, also after a resize" {
   for i in {1..40}; do hold_raw "n$i"; done
-  run -130 on_terminal --when REMAINING --size 40x10 --when WAITING --type x --when REMAI --type ^C belay top --every 500ms
+  run -130 on_terminal --when REMAINING --size 40x10 --when WAITING --type x \
+    --when REMAI --type ^C belay top --every 500ms
   local last
   last=$(plain | tr -d x | tac | sed '/belay top/q' | tac)
   is "$(awk 'length > 40' <<<"$last")" ""
@@ -52,8 +56,8 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
     sleep 2
     kill -CONT "$server"
   ) 3>&- &
-  run -130 on_terminal --when here --type x --when "known: it may have happened" --type x --when here --type ^C \
-    belay top --every 200ms --timeout 300ms
+  run -130 on_terminal --when here --type x --when "known: it may have happened" --type x \
+    --when here --type ^C belay top --every 200ms --timeout 300ms
   lacks "$output" "belay: top:"
 }
 
