@@ -25,8 +25,8 @@ typedef struct watch {
   pthread_t thread;
   int port[REPLICAS_NODES]; /* of the replicas; 0: this was the primary */
   atomic_bool stop;
-  _Atomic int64_t
-      promoted; /* when one first answered that it is a primary, by clock_now(); 0: none yet */
+  /* When a replica first answered that it is a primary, by clock_now(); 0: none yet. */
+  _Atomic int64_t promoted;
 } watch_t;
 
 static bool says_primary(resp_client_t *client, int port) {

@@ -1,6 +1,6 @@
 /* Actors: programs that call the library at random, in every permitted order. Each has one handle.
  *
- *    process.c --sim_actors_*()--> actor.c --type->act()--> lock.c, multilock.c, latch.c, cache.c ...
+ *    process.c --sim_actors_*()--> actor.c --type->act()--> lock.c, latch.c, cache.c ...
  *                                     ^                        |
  *                                     +-- operations: callbacks that must come, once and in time
  *

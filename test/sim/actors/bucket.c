@@ -1,8 +1,8 @@
 /* Actors that take from refilled buckets and fill them, several with the same index.
  *
- *    filled   an index is applied once, then the next one is due; a bucket never holds more than its
- *             capacity; its content is the sum of fillings minus the takes, unless it was deleted
- *    truth    a take is executed at most once; callbacks agree with the server
+ *    filled   an index is applied once, then the next one is due; a bucket never holds more than
+ *             its capacity; its content is the sum of fillings minus the takes, unless it was
+ *             deleted
  *
  * The number of tokens identifies the request: its remainder is the number of the request. */
 #include "belay/bucket.h"

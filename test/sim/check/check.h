@@ -2,14 +2,14 @@
  * handle of every process, every key of every server. A violation ends the run
  * (sim_violation()).
  *
- *    exclusion     no grant is reported while another holder believes in its hold, up to its local
- *                  deadline (only in scenarios with the assumptions). Holds of one owner, readers, and
- *                  permits up to the limit may overlap
+ *    exclusion     no grant is reported while another holder believes in its hold, up to its
+ *                  local deadline (only in scenarios with the assumptions). Holds of one owner,
+ *                  readers, and permits up to the limit may overlap
  *    revival       an ended belief does not return
- *    fencing       numbers grow from grant to grant and are unique; a guarded resource accepts no stale
- *                  write
- *    count         an operation counts once, a latch opens when all have counted, and exactly n parties
- *                  pass a barrier together
+ *    fencing       numbers grow from grant to grant and are unique; a guarded resource accepts no
+ *                  stale write
+ *    count         an operation counts once, a latch opens when all have counted, and exactly n
+ *                  parties pass a barrier together
  *    bound, due, lease, filled
  *                  limits and refilled buckets: limit.h, check_limit_lease.c, bucket.c
  *    stale         a get is not served values from before an invalidation: cache.c, orders_cache.c
@@ -18,14 +18,14 @@
  *    truth         callbacks agree with the servers' actions
  *    loss          reported once, at the local deadline, before a server grants the name again
  *    ttl           every key has one, except those that the library lists
- *    order         for fair kinds: a server grants nothing to a waiter while an earlier ticket is in its
- *                  queue, unless that waiter has not asked for waiter_ttl. A ticket's time is its first
- *                  arrival since its last removal (by a grant or release). A waiter that was late once
- *                  is excused from then on, because its place may be lost
- *    leaks         after all closes no memory is left, no key that is known to be undone, no token and
- *                  no ticket
- *    liveness      after the faults every waiter is served within scenario->served_ms; nothing is free
- *                  for scenario->free_ms while a waiter wants it */
+ *    order         for fair kinds: a server grants nothing to a waiter while an earlier ticket is
+ *                  in its queue, unless that waiter has not asked for waiter_ttl. A ticket's time
+ *                  is its first arrival since its last removal (by a grant or release). A waiter
+ *                  that was late once is excused from then on, because its place may be lost
+ *    leaks         after all closes no memory is left, no key that is known to be undone, no
+ *                  token and no ticket
+ *    liveness      after the faults every waiter is served within scenario->served_ms; nothing is
+ *                  free for scenario->free_ms while a waiter wants it */
 #ifndef TEST_SIM_CHECK_CHECK_H
 #define TEST_SIM_CHECK_CHECK_H
 

@@ -1,8 +1,8 @@
 /* Checkers: limits, leased tokens.
  *
- *    lease    a process uses at most its granted tokens minus returned ones, none older than lease_ms;
- *             and the tokens of a key used in any interval fit its buckets in an interval longer by
- *             lease_ms */
+ *    lease    a process uses at most its granted tokens minus returned ones, none older than
+ *             lease_ms; and the tokens of a key used in any interval fit its buckets in an
+ *             interval longer by lease_ms */
 #include "sim/check/limit_state.h"
 
 /* After that it is void, by the server's clock. */

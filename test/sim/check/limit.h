@@ -5,8 +5,8 @@
  *             reservations count at their time
  *    due      no request is denied while there is room
  *    truth    a request is executed at most once; callbacks agree with the server
- *    order    a wait does not end before its reservation's time; waits of one key and handle end in the
- *             server's order
+ *    order    a wait does not end before its reservation's time; waits of one key and handle end
+ *             in the server's order
  *
  * All costs of a world differ, so a cost identifies its request: its remainder is a number. */
 #ifndef TEST_SIM_CHECK_LIMIT_H

@@ -58,9 +58,9 @@ struct engine_command {
   engine_command_fn *run;
   int arity; /* words, with the name; negative: at least that many. The handler need not check it */
   unsigned flags;
-  const engine_command_t
-      *parts; /* CLIENT SETNAME and its kin: rows as here, SETNAME the name of one, its arity that
-                                  * of the whole; the handler of CLIENT itself is NULL */
+  /* Subcommands such as SETNAME of CLIENT: rows as here, whose arity is that of the whole command;
+   * the handler of CLIENT itself is NULL. */
+  const engine_command_t *parts;
 };
 
 /* Each ends with a row without a name. */

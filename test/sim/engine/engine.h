@@ -1,9 +1,10 @@
 /* A Redis server without its sockets and without its clock: commands go in, RESP bytes come out.
  *
  *   words of one command --engine_execute()--> command.h's table --> keyspace (store.h)
- *                                                  |  EVAL, EVALSHA --> Lua 5.1 (script.h), which calls the table again
- *                                                  v
- *                                              RESP bytes, appended to a buffer
+ *                                                |    ^    |
+ *         RESP bytes, appended to a buffer <-----+    |    +--EVAL, EVALSHA--+
+ *                                                     |                      v
+ *                                                     +--redis.call()-- Lua 5.1 (script.h)
  *
  * It has Redis 7.0's semantics, for the commands and options of belay's handshakes and of the
  * scripts that the actors run, and no others; sim-conformance compares every reply with a real

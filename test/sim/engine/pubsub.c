@@ -1,8 +1,9 @@
 /* Channels of SUBSCRIBE.
  *
- *   engine->topics --table--> topic_t --first, next_of_topic--> engine_channel  (one per subscription)
+ *   engine->topics --table--> topic_t --first, next_of_topic--> engine_channel
  *                             engine_conn_t --first, next_of_conn--> engine_channel
- */
+ *
+ * Each engine_channel is one subscription. */
 #include "command.h"
 
 #include <stdlib.h>

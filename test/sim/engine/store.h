@@ -3,8 +3,8 @@
  *    engine_t.keys --table--> engine_object_t (one per key) --> string: bytes
  *                                                               hash:   table of engine_field_t
  *                                                               set:    table of engine_entry_t
- *                                                               zset:   table of engine_score_t, and a
- *                                                                       sorted array
+ *                                                               zset:   table of engine_score_t,
+ *                                                                       and a sorted array
  *                                                               list:   array of bytes
  *
  * Every iteration is in the order of insertion, independent of addresses and seeds. */

@@ -1,18 +1,19 @@
 /* Orders of two processes' operations on a key of a cache; each step is a letter.
  *
- *    G  a get                                   I  the source changes, and the key is invalidated
- *    E  the oldest load of this process ends    T  ... and the tag is
- *    F  it fails                                P  ... and its new value is put
- *    W  half a second passes                    R, N, Y  the record, its generation, the tag's: evicted
+ *    G  a get                                  I  the source changes, and the key is invalidated
+ *    E  the oldest load of this process ends   T  ... and the tag is
+ *    F  it fails                               P  ... and its new value is put
+ *    W  half a second passes                   R, N, Y  the record, its generation or the tag's
+ *                                                 is evicted
  *
  * The source of truth is a number, which each change increases before it calls the cache. A
  * loader reads it when it is called, and returns it when it ends. After all steps, all calls and
  * loads end, and each process gets the key once more.
  *
- *    stale      a get is never served a value older than a change acknowledged before the get. Its
- *               process's table may be older: for local_ttl_ms, unless this process made the change or
- *               has the message. A put value may be older if the put's first call was executed after
- *               the change took effect: their order is unknown
+ *    stale      a get is never served a value older than a change acknowledged before the get.
+ *               Its process's table may be older: for local_ttl_ms, unless this process made the
+ *               change or has the message. A put value may be older if the put's first call was
+ *               executed after the change took effect: their order is unknown
  *    callbacks  each runs once; with 0 if no reply is lost and no load fails
  *    liveness   nothing is pending at the end */
 #include <stdlib.h>

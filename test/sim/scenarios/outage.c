@@ -2,10 +2,10 @@
  *
  *    connected --the server is away for AWAY_S--> retrying --it is back--> answered
  *
- *    attempts   after the loss no process begins more connection attempts per second than 1.2 times its
- *               reconnects_per_s, for any number of clients
- *    liveness   all clients are answered soon after the server is back: within reconnect_max_ms and the
- *               time of all attempts at that rate */
+ *    attempts   after the loss no process begins more connection attempts per second than 1.2
+ *               times its reconnects_per_s, for any number of clients
+ *    liveness   all clients are answered soon after the server is back: within reconnect_max_ms
+ *               and the time of all attempts at that rate */
 #include "sim/scenarios/outage.h"
 
 #include <stdlib.h>

@@ -42,7 +42,7 @@ const sim_scenario_t sim_scenarios_of_kinds[] = {
     {.name = "election", .about = "candidates for one leadership", KIND, .kind = SIM_ELECTION,
      .actors = 3, .names = 1, .ttl_min_ms = 60, .hold_ms = 60, .think_ms = 30},
 
-    /* ---- assumptions are broken ------------------------------------------------------------------ */
+    /* ---- assumptions are broken ---- */
     {.name = "broken-clock", .about = "the server's clock steps", LEASES, .broken = true,
      .fencing = true, .step_ms = 500, .mean_ms[SIM_CLOCK_STEP] = 300},
     {.name = "broken-exclusion",
@@ -69,7 +69,7 @@ const sim_scenario_t sim_scenarios_of_kinds[] = {
     {.name = "broken-semaphore", .about = "a server loses keys of semaphores, one by one",
      BROKEN_KIND, .kind = SIM_SEMAPHORE, .limit = 4, .fair = true},
 
-    /* ---- limits and data ------------------------------------------------------------------------- */
+    /* ---- limits and data ---- */
     {.name = "limiter",
      .about = "takes under every policy, with refunds and penalties",
      LIMITED, .kind = SIM_LIMITER},

@@ -1,6 +1,7 @@
 /* Dialing on the simulated network: redis/net/dial.h.
  *
- *   start --the other side has been reached--> refused, if it is down; else a connection exists --the loop looks--> told
+ *   start --the attempt reaches the server's host--> refused, if the server is down
+ *                                                --> connected --the loop looks--> reported
  *
  * While nothing gets through, the attempt is repeated, as TCP does, until it is canceled. */
 #include "redis/net/dial.h"

@@ -1,7 +1,7 @@
 /* A process: a loop, belay on it, and the actors that use it. It sees its own clock, its own
  * sockets and nothing else.
  *
- *   DOWN --start--> UP --crash--> DOWN           crash: its memory is gone, its sockets are the network's to mourn
+ *   DOWN --start--> UP --crash--> DOWN     after a crash only the network has its sockets
  *                    |--close--> ENDING --belay_close() has called back--> DOWN
  *
  * A turn of its loop, as libuv would: alarms of its own that are due; idle; prepare (flush);

@@ -2,13 +2,14 @@
  *
  *    seed, scenario --> sim_run() --> a verdict, and the same every time
  *
- *    processes: belay itself, unchanged, from its public functions down to hiredis   process.h, host.c, dial.c, socket.c
- *    actors:    programs that use locks and all other handles                        actor.h, hand.h
- *    network:   connections, delays, partitions                                      net.h
- *    servers:   real scripts in real Lua over a small store                          server.h, engine/
- *    faults:    fault.h
- *    checkers:  rules that must hold                                                 check.h
- *    orders:    exhaustive orders instead of random ones                             orders.h
+ *    processes: belay itself, unchanged, from its public    process.h, host.c, dial.c, socket.c
+ *               functions down to hiredis
+ *    actors:    programs that use locks and all others      actor.h, hand.h
+ *    network:   connections, delays, partitions             net.h
+ *    servers:   real scripts in real Lua over a small store server.h, engine/
+ *    faults:                                                fault.h
+ *    checkers:  rules that must hold                        check.h
+ *    orders:    exhaustive orders instead of random ones    orders.h
  *
  * One thread, one random generator, no real time: an event happens at an instant. The next event
  * has the smallest time; equal times keep their order. */

@@ -26,9 +26,11 @@ typedef struct chore {
 } chore_t;
 
 /* Starts the servers, and checks of the chore that
- *   - what the first server has executed for it are the words of the rules, all of them, and no others;
- *   - without any one of them it ends with BELAY_EPERM and a detail that names it; or well, if the word is spared;
- *   - and makes no more connections than a handful. */
+ *   - the words that the first server has executed for it are the words of the rules, all of them,
+ *     and no others;
+ *   - without any one of them it ends with BELAY_EPERM and a detail that names it; or well, if the
+ *     word is spared;
+ *   - it makes no more connections than a handful. */
 void grants_check(const chore_t *chore);
 
 /* Whether what only this word is needed for is done: it is the one that is missing, or nothing

@@ -50,8 +50,7 @@ static bool is_counted(limit_kind_t kind) {
 
 /* ---- time ---- */
 
-/* Advances to the present window. Returns true if receipts of the former one became void without
- * other signs. */
+/* Advances to the present window. Returns true if old receipts become void without other signs. */
 static bool pass_window(limit_owed_t *owed, int64_t now) {
   const limit_rule_t *rule = &owed->rule;
   if (is_empty(owed))

@@ -33,12 +33,10 @@ typedef struct limit_policy {
 
 /* The debt under one limit. */
 typedef struct limit_owed {
-  int64_t
-      a; /* bucket: the debt; else when the window began: means nothing if there is nothing in it */
-  int64_t
-      /* bucket: the debt without what was given back below other debts; else tokens in the window
-       * */
-      b;
+  /* Bucket: the debt. Others: the start of the window; void if there is nothing in it. */
+  int64_t a;
+  /* Bucket: the debt without refunds below other debts. Others: tokens in the window. */
+  int64_t b;
   int64_t c; /* sliding: tokens in the window before */
   limit_rule_t rule;
 } limit_owed_t;

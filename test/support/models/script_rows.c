@@ -209,7 +209,10 @@ const script_row_t script_rows[] = {
     {"held_lock owned", "s:r h:r::fence h:r::holds z:f::alive",
      "fair_acquire|fair_acquire queue|reentrant_acquire",
      "[s,i,i-1:,i,i,s,i,s,i-1:,i,i]|[s,i,i-1:,i,i,s,i]", {"PUBLISH", "10"}},
-    {"held_rwlock", RW_COUNTED, "rwlock_read|rwlock_write", "[s,i,i-1:,i,i,s,i,s*]|[s,i,i-1:,i,i,s,i]|[s,i,i-1:,i,i,s,i,s,i-1:,i,i]|[s,i,i-1:,i,i,s,i,s,i-1:,i,i,s,i-1:,i,i]|[s,i,i-1:,i,i,s,i,s,i-1:,i,i,s,i-1:,i,i,s,i-1:,i,i]",
+    {"held_rwlock", RW_COUNTED, "rwlock_read|rwlock_write",
+     "[s,i,i-1:,i,i,s,i,s*]|[s,i,i-1:,i,i,s,i]|[s,i,i-1:,i,i,s,i,s,i-1:,i,i]"
+     "|[s,i,i-1:,i,i,s,i,s,i-1:,i,i,s,i-1:,i,i]"
+     "|[s,i,i-1:,i,i,s,i,s,i-1:,i,i,s,i-1:,i,i,s,i-1:,i,i]",
      {"PUBLISH", "10"}},
     {"held_semaphore", "z:s h:s::permits z:s::alive", "semaphore_acquire",
      "[s,i,i-1:,i,i,s,i]|[s,i,i-1:,i,i,s,i,s,i-1:,i,i]|[s,i,i-1:,i,i,s,i,s,i-1:,i,i,s,i-1:,i,i]",
@@ -228,10 +231,12 @@ const script_row_t script_rows[] = {
     {"idempotency abandon", "h:request", "idempotency", "[i0:5,i0:1,i,i-1:,s,s]|i-2:-1",
      {"abandon", TOKEN, "$T", "$T", "", ""}},
 
-    {"idgen_claim", "h:worker h:workers", "", "[i,i]|i-4:-1", {"me", "$N", "1000", "0", "server", "$T"}},
+    {"idgen_claim", "h:worker h:workers", "", "[i,i]|i-4:-1",
+     {"me", "$N", "1000", "0", "server", "$T"}},
     {"idgen_claim again", "h:worker h:workers", "idgen_claim", "[i,i]|i-4:-1",
      {"you", "$N", "1000", "0", "server", "$T"}},
-    {"idgen_reserve", "h:worker h:workers", "idgen_claim", "i0:1", {"me", "$N", "0", "server", "$T"}},
+    {"idgen_reserve", "h:worker h:workers", "idgen_claim", "i0:1",
+     {"me", "$N", "0", "server", "$T"}},
     {"idgen_segment", "h!:segment", "", "N|i-2:-1", {"10", "20", "0", "server", "1", "0", "0"}},
     {"idgen_segment again", "h!:segment", "idgen_segment", "N|i-2:-1",
      {"10", "20", "5", "server", "1", "0", "0"}},
@@ -296,7 +301,8 @@ const script_row_t script_rows[] = {
     {"lock_extend gone", "s:k", "", "i0:2", {"t", "$L", "$T"}},
     {"lock_hand_over", "s:k", "lock_acquire", "i-2:", {"t", "u", "$T"}},
     {"lock_hand_over_fenced", LOCK, "lock_acquire_fenced", "n|i1:|i-2:-2", {"t", "u", "$T", "$L"}},
-    {"lock_hand_over_fenced again", LOCK, "lock_acquire_fenced|lock_hand_over_fenced", "n|i1:|i-2:-2",
+    {"lock_hand_over_fenced again", LOCK, "lock_acquire_fenced|lock_hand_over_fenced",
+     "n|i1:|i-2:-2",
      {"t", "u", "$T", "$L"}},
     {"lock_release", "s:k", "lock_acquire", "i0:2147483647", {"t", "PUBLISH", ""}},
 
@@ -327,7 +333,9 @@ const script_row_t script_rows[] = {
     {"quarantine other again", "h!:marker", "quarantine|quarantine other",
      "[i-9007199254740992:,i,s]|s", {"server2", "60000", "120000"}},
 
-    {"ranking_submit", RANKING, "", "[N,i-1:,i0:1,N,i-1:,i0:1]|i-5:-1|[i-9007199254740992:,i-1:,i0:1,i-9007199254740992:,i-1:,i0:1]",
+    {"ranking_submit", RANKING, "",
+     "[N,i-1:,i0:1,N,i-1:,i0:1]|i-5:-1"
+     "|[i-9007199254740992:,i-1:,i0:1,i-9007199254740992:,i-1:,i0:1]",
      {"high-earlier", "add", "$T", "2", "a", "5", "b", "6"}},
     {"ranking_submit again", RANKING, "ranking_submit", "[i-9007199254740992:,i-1:,i0:1]|i-5:-1",
      {"high-earlier", "add", "$T", "2", "c", "7"}},

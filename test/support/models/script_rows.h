@@ -24,7 +24,8 @@ typedef struct script_row {
    *   b      a string of the digits 0, 1 and 2
    *   d      a string of doubles, each a whole number but perhaps the first
    *   s, sN  a string; a string of N bytes
-   *   [X,Y]  an array of these, and [X,Y*] of which the last one may come any number of times, also not at all
+   *   [X,Y]  an array of these, and [X,Y*] of which the last one may come any number of times,
+   *          also not at all
    *   t      a status
    *   x      an error, whichever */
   const char *reply;

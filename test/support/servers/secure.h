@@ -7,8 +7,8 @@
 
 typedef struct secure {
   const char *cert; /* of the server's; NULL: "server" */
-  const char
-      *clients; /* whether they must have a certificate: "no", "optional", "yes"; NULL: "no" */
+  /* If clients must have a certificate: "no", "optional", "yes"; NULL: "no". */
+  const char *clients;
   const char *versions; /* such as "TLSv1.2"; NULL: all */
   const char *password; /* NULL: none */
 } secure_t;
