@@ -44,7 +44,8 @@ inside() {
   mount --rbind /dev "$root/dev"
   for command; do
     echo "bare: $command"
-    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      HOME=/root LANG=C.UTF-8 \
       chroot "$root" sh -c "cd /belay && $command" </dev/null || die "failed: $command"
   done
   echo "bare: all well"
@@ -57,7 +58,8 @@ if [ "${1:-}" = --inside ]; then
 fi
 
 [ "$(id -u)" = 0 ] || die "only root can do this"
-[ $# != 0 ] || set -- './run demo' './run test' './run install' 'tools/check_installed.sh' './run uninstall'
+[ $# != 0 ] ||
+  set -- './run demo' './run test' './run install' 'tools/check_installed.sh' './run uninstall'
 if ! command -v debootstrap >/dev/null; then
   apt-get -qq update
   DEBIAN_FRONTEND=noninteractive \

@@ -24,7 +24,8 @@ for header in $headers; do
   for body in "$temp/$name"-*.body; do
     [ -e "$body" ] || continue
     source=${body%.body}.c
-    { printf '#include <belay.h>\n#include <stdio.h>\n#include <string.h>\n'; cat "$body"; } >"$source"
+    printf '#include <belay.h>\n#include <stdio.h>\n#include <string.h>\n' >"$source"
+    cat "$body" >>"$source"
     # CFLAGS are split into words.
     # shellcheck disable=SC2046,SC2086
     "$@" -Wall -Wextra -Werror -Wno-unused-function -fsyntax-only $includes \

@@ -9,7 +9,8 @@ build=$1 readme=$2
 source=$(dirname "$readme")
 shift 2
 for program in pkg-config cmake meson; do
-  command -v "$program" >/dev/null || { echo "this test needs the program $program, which is not installed"; exit 1; }
+  command -v "$program" >/dev/null ||
+    { echo "this test needs the program $program, which is not installed"; exit 1; }
 done
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
@@ -49,11 +50,13 @@ if [ -e "$lib/libbelay.so" ]; then
   "$@" -o "$temp/shared" "$temp/use/program.c" $(pkg-config --cflags --libs belay)
   "$temp/shared"
   "$source/tools/check_readme.sh" "$readme" "$@"
-  cmake -G Ninja -S "$temp/use" -B "$temp/use/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" || { cat "$temp/log"; exit 1; }
+  cmake -G Ninja -S "$temp/use" -B "$temp/use/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" ||
+    { cat "$temp/log"; exit 1; }
   cmake --build "$temp/use/cmake" >"$temp/log" 2>&1 || { cat "$temp/log"; exit 1; }
   "$temp/use/cmake/program"
   if sed -i 's/belay REQUIRED/belay 99 REQUIRED/' "$temp/use/CMakeLists.txt" &&
-    cmake -G Ninja -S "$temp/use" -B "$temp/use/cmake-99" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" 2>&1; then
+    cmake -G Ninja -S "$temp/use" -B "$temp/use/cmake-99" -DCMAKE_PREFIX_PATH="$prefix" \
+      >"$temp/log" 2>&1; then
     echo "CMake found belay 99"
     exit 1
   fi
@@ -70,7 +73,7 @@ cp "$source/tools/package/belay.wrap" "$temp/use/subprojects/"
 ln -s "$(realpath "$source")" "$temp/use/subprojects/belay"
 [ ! -d "$source/subprojects/packagecache" ] ||
   ln -s "$(realpath "$source/subprojects/packagecache")" "$temp/use/subprojects/packagecache"
-PKG_CONFIG_PATH='' meson setup "$temp/use/meson" "$temp/use" --wrap-mode=forcefallback >"$temp/log" 2>&1 ||
-  { cat "$temp/log"; exit 1; }
+PKG_CONFIG_PATH='' meson setup "$temp/use/meson" "$temp/use" --wrap-mode=forcefallback \
+  >"$temp/log" 2>&1 || { cat "$temp/log"; exit 1; }
 grep -q 'Dependency belay from subproject belay found: YES' "$temp/log" ||
   grep -q 'Subproject belay finished' "$temp/log" || { cat "$temp/log"; exit 1; }

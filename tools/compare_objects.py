@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compare_objects.py OLD [NEW]: compares the object files of two commits (NEW: HEAD), by source folder.
+"""compare_objects.py OLD [NEW]: compares object files of two commits (NEW: HEAD), by source folder.
 
 A commit that changes only comments changes no object file. Both builds leave out debug
 information and define __LINE__ as 0, because the number of comment lines may differ. The exit
@@ -28,7 +28,8 @@ OPTIONS = [
 def run(*command, cwd=ROOT):
     result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     if result.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command[:4]))}: failed\n{result.stdout[-4000:]}{result.stderr}")
+        words = " ".join(map(str, command[:4]))
+        sys.exit(f"{words}: failed\n{result.stdout[-4000:]}{result.stderr}")
     return result.stdout
 
 
@@ -37,7 +38,8 @@ def objects_of(commit, tree):
     run("git", "worktree", "add", "--quiet", "--detach", tree, commit)
     try:
         # Both commits use the sources that setup.sh fetched.
-        for fetched in [ROOT / "subprojects" / "packagecache", *ROOT.glob("subprojects/hiredis-*/")]:
+        hiredis = ROOT.glob("subprojects/hiredis-*/")
+        for fetched in [ROOT / "subprojects" / "packagecache", *hiredis]:
             if fetched.is_dir():
                 shutil.copytree(fetched, tree / "subprojects" / fetched.name, dirs_exist_ok=True)
         build = tree / "build"
@@ -59,9 +61,8 @@ def main():
         sys.exit(__doc__.splitlines()[0])
     with tempfile.TemporaryDirectory() as scratch:
         # One path for both builds, because an object file can contain the path of its source.
-        old, new = (
-            objects_of(commit, pathlib.Path(scratch) / "tree") for commit in (sys.argv[1:] + ["HEAD"])[:2]
-        )
+        tree = pathlib.Path(scratch) / "tree"
+        old, new = (objects_of(commit, tree) for commit in (sys.argv[1:] + ["HEAD"])[:2])
     equal, different = collections.Counter(), collections.defaultdict(list)
     for source, name in sorted(old.keys() | new.keys()):
         folder = os.path.dirname(source)
@@ -71,7 +72,8 @@ def main():
             different[folder].append(source)
     for folder in sorted(equal.keys() | different.keys()):
         names = ", ".join(different[folder])
-        print(f"{folder}: {equal[folder]} equal, {len(different[folder])} different{names and ': '}{names}")
+        print(f"{folder}: {equal[folder]} equal, {len(different[folder])} different", end="")
+        print(f": {names}" if names else "")
     sys.exit(1 if any(different.values()) else 0)
 
 

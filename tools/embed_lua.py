@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Turn src/lua/*/*.lua into C: embed_lua.py OUT.h OUT.c FAMILY/FILE.lua...
 
-Each script becomes a belay__script_t named belay__script_FAMILY_FILE, or belay__script_FAMILY if the
-file has the family's name. It has the text without the comment at the top, the SHA1 for EVALSHA, and
-the number of first lines that write nothing: an error on one of them means that nothing was done. For
-this, each call has a line of its own, and nested code is indented.
+Each script becomes a belay__script_t named belay__script_FAMILY_FILE, or belay__script_FAMILY if
+the file has the family's name. It has the text without the comment at the top, the SHA1 for
+EVALSHA, and the number of first lines that write nothing: an error on one of them means that
+nothing was done. For this, each call has a line of its own, and nested code is indented.
 
-Some scripts also become a second script, which runs the first one for several calls, each by itself.
+Some scripts also become a second script, which runs the first one separately for several calls.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ INCLUDES = pathlib.Path(__file__).resolve().parent.parent / "src" / "lua" / "inc
 
 
 def included(name):
-    """The file include/NAME.lua without its comments. Its functions raise no errors of their own."""
+    """include/NAME.lua without its comments. Its functions raise no errors of their own."""
     lines = (INCLUDES / f"{name}.lua").read_text(encoding="utf-8").splitlines(keepends=True)
     return "".join(line for line in lines if line.strip() and not line.startswith("--"))
 
@@ -49,9 +49,9 @@ def body(path):
 
 # Commands that write nothing. All others count as writes.
 READS = set(
-    """BITCOUNT EXISTS GET GETBIT GETRANGE HEXISTS HGET HGETALL HLEN HMGET LLEN LRANGE PTTL PUBSUB SCARD
-    SINTER SINTERCARD SISMEMBER SSCAN STRLEN TIME TYPE ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE
-    ZREVRANGEBYSCORE ZREVRANK ZSCORE""".split()
+    """BITCOUNT EXISTS GET GETBIT GETRANGE HEXISTS HGET HGETALL HLEN HMGET LLEN LRANGE PTTL PUBSUB
+    SCARD SINTER SINTERCARD SISMEMBER SSCAN STRLEN TIME TYPE ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE
+    ZRANK ZREVRANGE ZREVRANGEBYSCORE ZREVRANK ZSCORE""".split()
 )
 
 
@@ -62,9 +62,9 @@ def writes(call):
 
 
 def clean_lines(text):
-    """The number of lines before the first call that may write; None: there is no such call. A function
-    ends them too, because it may be called after a write, unless it is included and calls no command;
-    so does a loop around the call."""
+    """The number of lines before the first call that may write; None: there is no such call. A
+    function ends them too, because it may be called after a write, unless it is included and calls
+    no command; so does a loop around the call."""
     called = r"p?call\(([^,)]*)"
     if not any(map(writes, re.findall(called, re.sub(r"--.*", "", text)))):
         return None
@@ -80,9 +80,10 @@ def clean_lines(text):
         loops = [loop for loop in loops if loop[0] < indent]
         calls = re.findall(called, line)
         if any(map(writes, calls)):
-            return min([before for _, before in loops] + [number if len(calls) == 1 else number - 1])
+            before = number if len(calls) == 1 else number - 1
+            return min([start for _, start in loops] + [before])
         if re.search(r"\bfunction\b", line):
-            return min([before for _, before in loops] + [number - 1])
+            return min([start for _, start in loops] + [number - 1])
         if re.search(r"\b(for|while|repeat)\b", line):
             loops.append((indent, number - 1))
 
@@ -95,7 +96,8 @@ TOGETHER = {"limit", "lock_extend", "lock_release"}
 # equal numbers of keys and arguments. Reply: their replies, in order. The reply of a failed call is
 # its error with the line; the level of the stack depends on whether a command raised it. A nil
 # would end the array.
-MANY = """{time}local of_all, rest, KEYS, ARGV = KEYS, ARGV, {{}}, {{}} local function one() {text}end
+MANY = """{time}local of_all, rest, KEYS, ARGV = KEYS, ARGV, {{}}, {{}} \
+local function one() {text}end
 local function raised(e)
   local _, at = pcall(error, '', 3)
   if at == '' then
@@ -127,10 +129,11 @@ return replies
 
 
 def together(text):
-    """The script for several calls. It reads the time once for all of them, on the first line, so that an
-    error there is distinct from an error after a write."""
+    """The script for several calls. It reads the time once for all of them, on the first line, so
+    that an error there is distinct from an error after a write."""
     timeless = re.sub(r"\b(redis\.)?call\('TIME'\)", "TIME", text)
-    return MANY.format(time="" if timeless == text else "local TIME = redis.call('TIME') ", text=timeless)
+    time = "" if timeless == text else "local TIME = redis.call('TIME') "
+    return MANY.format(time=time, text=timeless)
 
 
 def literal(text):
@@ -181,9 +184,10 @@ def main(header, source, *scripts):
         many = "NULL"
         if name in TOGETHER:  # it is in no list, and numbered behind all that are
             many = f"&many_{name}"
+            number = len(scripts) + len(joined)
             joined.append(name)
             definitions.append(
-                definition(f"many_{name}", together(text), 0, len(scripts) + len(joined) - 1, "NULL",
+                definition(f"many_{name}", together(text), 0, number, "NULL",
                            "static const belay__script_t")
             )
         declarations.append(f"extern const belay__script_t belay__script_{name};")
@@ -205,13 +209,15 @@ def main(header, source, *scripts):
         "extern const belay__script_t *const belay__scripts[BELAY__SCRIPTS];\n\n"
         "#endif\n"
     )
+    number = len(addresses) + len(joined)
     pathlib.Path(source).write_text(
         "/* Made from src/lua by tools/embed_lua.py. */\n"
         "#include <limits.h>\n\n"
         '#include "scripts.gen.h"\n\n'
         "/* ISO C promises 4095 characters in a literal; every compiler takes more. */\n"
         '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n' + "\n".join(definitions) + "\n"
-        f"_Static_assert({len(addresses) + len(joined)} <= BELAY__SCRIPTS_MAX, \"a client has a bit for each\");\n\n"
+        f"_Static_assert({number} <= BELAY__SCRIPTS_MAX, "
+        '"a client has a bit for each");\n\n'
         "const belay__script_t *const belay__scripts[BELAY__SCRIPTS] = {\n"
         + "\n".join(addresses) + "\n};\n"
     )

@@ -44,7 +44,8 @@ END
 }
 
 configure_build() {
-  local find='import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))'
+  local find='import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))'
   [ "$(meson introspect "$1" --buildoptions | python3 -c "$find")" = "$prefix" ] ||
     meson configure "$1" -Dprefix="$prefix"
 }

@@ -18,8 +18,8 @@ numbers:
     +a line that comes
     @@ ...
 
-The old text of an edit must occur exactly once, or this fails; so a change of the code must change its
-mutants too. All scripts are changed and embedded together, as tools/embed_lua.py does.
+The old text of an edit must occur exactly once, or this fails; so a change of the code must change
+its mutants too. All scripts are changed and embedded together, as tools/embed_lua.py does.
 """
 
 import pathlib
@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 
-FIELDS = ("scenario", "seeds", "seed", "caught by")  # seeds or seed, see test/sim/mutants/meson.build
+FIELDS = ("scenario", "seeds", "seed", "caught by")  # seeds or seed: test/sim/mutants/meson.build
 
 
 class Mutant:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Find new seeds for mutants that need one: reseed.py BUILD [NAME...]
 
-A change that draws another random number changes the world of a seed. BUILD has the mutants' programs
-(ninja sim-mutant-NAME). A mutant whose seed no longer finds it gets the first seed that finds it and
-with which belay itself passes.
+A change that draws another random number changes the world of a seed. BUILD has the mutants'
+programs (ninja sim-mutant-NAME). A mutant whose seed no longer finds it gets the first seed that
+finds it and with which belay itself passes.
 """
 
 import pathlib
@@ -16,7 +16,8 @@ SEEDS = 20000
 
 
 def run(program, *arguments):
-    done = subprocess.run([program, "--jobs", "1", *map(str, arguments)], capture_output=True, text=True)
+    command = [program, "--jobs", "1", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode == 0, done.stdout
 
 
@@ -29,7 +30,8 @@ def reseed(build, path):
     world = ("--scenario", field["scenario"])
     hunt = (*world, "--expect", field["caught by"])
     first = int(field["seed"])
-    if run(mutant, *hunt, "--first", first, "--seeds", 1)[0] and run(sim, *world, "--first", first, "--seeds", 1)[0]:
+    one = ("--first", first, "--seeds", 1)
+    if run(mutant, *hunt, *one)[0] and run(sim, *world, *one)[0]:
         return
     first = 1
     while first < SEEDS:
@@ -38,7 +40,8 @@ def reseed(build, path):
             break
         seed = int(re.search(r"found with seed (\d+)", said)[1])
         if run(sim, *world, "--first", seed, "--seeds", 1)[0]:
-            path.write_text(text.replace(f"\nseed: {field['seed']}\n", f"\nseed: {seed}\n"), encoding="utf-8")
+            text = text.replace(f"\nseed: {field['seed']}\n", f"\nseed: {seed}\n")
+            path.write_text(text, encoding="utf-8")
             print(f"{path.stem}: {field['seed']} -> {seed}")
             return
         first = seed + 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Install the requirements of belay: setup.sh build|test|check|valgrind (each but the last includes those
-# before it), or bench (which includes the first). It looks for the things themselves and keeps no
-# record, so it does nothing if all are present, and restores those that were removed.
+# Install the requirements of belay: setup.sh build|test|check|valgrind (each but the last includes
+# those before it), or bench (which includes the first). It looks for the things themselves and
+# keeps no record, so it does nothing if all are present, and restores those that were removed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -124,7 +124,8 @@ install_packages() {
         if dpkg --compare-versions "$(candidate libhiredis-dev)" ge 1.2; then
           packages+=(libhiredis-dev)
         else
-          fetch_hiredis || say "no luck with apt: Meson will try ${hiredis_tarball##*/} from its home"
+          fetch_hiredis ||
+            say "no luck with apt: Meson will try ${hiredis_tarball##*/} from its home"
         fi
         ;;
       valkey | peers) ;; # last, because it needs what a server needs, or npm
@@ -210,7 +211,8 @@ fetch_valkey() {
 
 unpack_valkey() {
   apt_get download valkey-tools &&
-    dpkg-deb --fsys-tarfile valkey-tools_*.deb | tar -xO ./usr/bin/valkey-check-rdb >valkey-server &&
+    dpkg-deb --fsys-tarfile valkey-tools_*.deb |
+    tar -xO ./usr/bin/valkey-check-rdb >valkey-server &&
     chmod +x valkey-server && ./valkey-server --version >/dev/null &&
     keep valkey-server "$valkey"
 }

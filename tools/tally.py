@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Count the results of `meson test`: tally.py TESTLOG.json...
 
-Each case of a cmocka or TAP program counts; any other test counts as one. Of a repeated test, only the
-last run counts. Prints the output of all failed runs, and at the end "N passed, N failed".
+Each case of a cmocka or TAP program counts; any other test counts as one. Of a repeated test, only
+the last run counts. Prints the output of all failed runs, and at the end "N passed, N failed".
 
-With --again: print the names of the tests to repeat, one at a time. Tests use real clocks on a shared
-machine, so a few of hundreds may fail because the machine stood still. More failures, a crash, a
-timeout, or a wrong answer that no delay explains (assert_never) are not repeated.
+With --again: print the names of the tests to repeat, one at a time. Tests use real clocks on a
+shared machine, so a few of hundreds may fail because the machine stood still. More failures, a
+crash, a timeout, or a wrong answer that no delay explains (assert_never) are not repeated.
 """
 
 import json
@@ -93,8 +93,10 @@ SERIOUS = (
 def may_be_the_machines(test):
     """True if a stop of the machine may explain the failure."""
     output = (test.get("stdout") or "") + (test.get("stderr") or "")
-    leaks = "ERROR: LeakSanitizer" in output and "[  FAILED  ]" in output  # from a case that ended at its failure
-    crashed = not 0 < test["returncode"] < 128 and not (leaks and test["returncode"] == -signal.SIGABRT)
+    # A case that ended at its failure leaks.
+    leaks = "ERROR: LeakSanitizer" in output and "[  FAILED  ]" in output
+    aborted = leaks and test["returncode"] == -signal.SIGABRT
+    crashed = not 0 < test["returncode"] < 128 and not aborted
     timeless = name_of(test).endswith("_model") or any(words in output for words in SERIOUS)
     return test["result"] in ("FAIL", "ERROR") and not crashed and not timeless
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What Python users take: the Lock of redis-py, a thread for each that is under way. Told on the command line what to do, it
-says when it begins and ends to measure, and what came of it (bench/load/subjects/peer.h)."""
+"""Measures the Lock of redis-py with one thread for each concurrent operation. The command line has
+the scenario. It prints when it begins and ends to measure, and the results
+(bench/load/subjects/peer.h)."""
 
 import collections
 import os
@@ -11,11 +12,13 @@ import time
 import redis
 
 
-WARM = 5  # operations of each thread, and as many seconds as it is told, before anything is measured
+WARM = 5  # operations of each thread before it measures, besides the warm-up time
 
 
 def connect(url):
-    return redis.Redis(unix_socket_path=url[7:]) if url.startswith("unix://") else redis.Redis.from_url(url)
+    if url.startswith("unix://"):
+        return redis.Redis(unix_socket_path=url[7:])
+    return redis.Redis.from_url(url)
 
 
 def main():

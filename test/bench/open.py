@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An open loop begins what is due, whatever becomes of it: open.py BENCH. As many latencies are measured as operations were to
-begin in that time, also where the server cannot keep up with them."""
+"""An open loop starts operations by a schedule, independent of their ends: open.py BENCH. It
+measures one latency for each scheduled operation, also if the server is too slow for them."""
 
 import json
 import pathlib
@@ -10,14 +10,16 @@ import tempfile
 
 
 def check(bench, file, scenario, rate, concurrency):
-    subprocess.run([bench, scenario, "--rate", str(rate), "--concurrency", str(concurrency), "--rounds", "1", "--seconds", "0.2",
-                    "--subjects", "belay,naive-c", "--json", str(file)], check=True, stdout=subprocess.DEVNULL)
+    options = ["--rate", str(rate), "--concurrency", str(concurrency), "--rounds", "1",
+               "--seconds", "0.2", "--subjects", "belay,naive-c", "--json", str(file)]
+    subprocess.run([bench, scenario, *options], check=True, stdout=subprocess.DEVNULL)
     results = json.loads(file.read_text())["results"]
     assert len(results) == 2, results
     for result in results:
         due = result["rate"] * result["seconds"]
         assert result["load"] == "open" and result["rate"] == rate, result
-        assert abs(result["latencies"] - due) <= 2 + 1e-4 * due, (due, result)  # numbers of six digits
+        # JSON numbers have six digits
+        assert abs(result["latencies"] - due) <= 2 + 1e-4 * due, (due, result)
         assert result["ratio_to_limit"] is None and result["client_share"] > 0, result
     return results
 

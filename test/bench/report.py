@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The reports of the benchmark program: report.py BENCH. All files exist, are well-formed and complete; the
-figures are not checked."""
+"""The reports of the benchmark program: report.py BENCH. All files exist, are well-formed and
+complete; the figures are not checked."""
 
 import json
 import pathlib
@@ -10,16 +10,19 @@ import sys
 import tempfile
 import xml.dom.minidom
 
-FIELDS = """scenario subject concurrency keys batch load placement ops_per_s p50_us p99_us p999_us p99_control_us p99_excess_us
-server_us_per_op client_us_per_op commands_per_op allocs_per_op bytes_per_object max_gap_us ratio_to_limit ratio_to_single client_share latencies
-seconds runs""".split()
+FIELDS = """scenario subject concurrency keys batch load placement ops_per_s p50_us p99_us p999_us
+p99_control_us p99_excess_us server_us_per_op client_us_per_op commands_per_op allocs_per_op
+bytes_per_object max_gap_us ratio_to_limit ratio_to_single client_share latencies seconds
+runs""".split()
+SUBJECTS = ("belay", "limit", "limit-single", "naive-c")
 
 
 def check(bench, folder):
     files = {kind: folder / f"all.{kind}" for kind in ("json", "markdown")}
     options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
-    subprocess.run([bench, "lock", "counter", "--half", "--concurrency", "8", "--rounds", "2", "--seconds", "0.1",
-                    "--subjects", "belay,limit,limit-single,naive-c", *options], check=True, stdout=subprocess.DEVNULL)
+    options += ["--half", "--concurrency", "8", "--rounds", "2", "--seconds", "0.1",
+                "--subjects", ",".join(SUBJECTS)]
+    subprocess.run([bench, "lock", "counter", *options], check=True, stdout=subprocess.DEVNULL)
 
     results = json.loads(files["json"].read_text())["results"]
     # of both scenarios belay and naive-c in a closed loop and at half its rate, and the limit; of
@@ -39,14 +42,17 @@ def check(bench, folder):
     assert len(plots) == 2, plots
     for plot in plots:
         xml.dom.minidom.parse(str(folder / plot))
-    tables = [line for line in text.splitlines() if line.startswith(("| belay ", "| limit ", "| limit-single ", "| naive-c "))]
+    rows = tuple(f"| {subject} " for subject in SUBJECTS)
+    tables = [line for line in text.splitlines() if line.startswith(rows)]
     assert len([line for line in tables if line.count("|") > 10]) == len(results), text
 
     aims = json.loads(files["json"].read_text())["aims"]
-    assert len(aims) > 20 and all(aim["met"] in ("yes", "NO", "not measured", "") for aim in aims), aims
+    assert len(aims) > 20, aims
+    assert all(aim["met"] in ("yes", "NO", "not measured", "") for aim in aims), aims
     assert all((aim["met"] == "not measured") == (aim["measured"] == "") for aim in aims), aims
     for aim in aims:
-        assert f"| {aim['aim']} | {aim['asked']} | {aim['measured']} | {aim['met']} |" in text, (aim, text)
+        row = f"| {aim['aim']} | {aim['asked']} | {aim['measured']} | {aim['met']} |"
+        assert row in text, (aim, text)
 
 
 with tempfile.TemporaryDirectory(prefix="belay-bench-report-") as name:

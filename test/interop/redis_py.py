@@ -1,6 +1,6 @@
 """The other side of the interoperability test: redis-py's Lock, driven line by line.
 
-redis_py.py URL KEY TTL; TTL is in seconds, 0 for none. It reads one word a line and answers with one:
+redis_py.py URL KEY TTL; TTL is in seconds, 0 for none. It reads a word per line and answers each:
 
     try       acquire without waiting         yes, no
     wait      acquire within five seconds     yes, no

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""quorum.py SERVER FOLDER: `belay exec --redlock` on three and five servers, some of which are at fault.
+"""quorum.py SERVER FOLDER: `belay exec --redlock` on three and five servers, some of them faulty.
 
-Each combination of faults is one belay, and all run at once, on one pool of servers. A fault is there from the start, or
-begins while the commands run. What each belay must end with follows from how many servers are at fault:
+Each combination of faults is one belay. All run at once, on one pool of servers. A fault is there
+from the start, or begins while the commands run. The number of faulty servers determines the exit
+status of each belay:
 
-    too many from the start: 120, and the command does not run;  too many later: 122;  else: the command's own status
+    too many from the start   120, and the command does not run
+    too many later            122
+    else                      the command's own status
 
 A line for each combination that ended otherwise; the status is 1 then.
 """
@@ -66,8 +69,8 @@ class Pool:
     def start(self, name):
         path = f"{self.folder}/{name}"
         self.processes[name] = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", self.folder,
-             "--tcp-backlog", "1000", "--maxclients", "5000"],
+            ["redis-server", "--port", "0", "--unixsocket", path, "--save", "",
+             "--dir", self.folder, "--tcp-backlog", "1000", "--maxclients", "5000"],
             executable=self.program, stdout=subprocess.DEVNULL)
         return path
 
@@ -91,7 +94,7 @@ class Pool:
 
 
 def combinations():
-    """All of three servers; of five those with a bare or a missing majority, and with late servers."""
+    """All of three servers; of five those with a bare or a missing majority, and late servers."""
     for faults in range(4):
         for kinds in itertools.combinations_with_replacement(FROM_START + LATER, faults):
             yield (*kinds, *["well"] * (3 - faults))
@@ -114,7 +117,8 @@ def start_belay(pool, number, kinds, stdin):
     urls = [word for kind in kinds for word in ("--url", "unix://" + left[kind].pop())]
     return subprocess.Popen(
         ["belay", "exec", f"job-{number}", "--redlock", "--ttl", f"{TTL}s", "--max-ttl", f"{TTL}s",
-         "--timeout", "2s", *urls, "--", "sh", "-c", f': >"$1"; read -r x; exit {COMMANDS_OWN}', "sh",
+         "--timeout", "2s", *urls, "--",
+         "sh", "-c", f': >"$1"; read -r x; exit {COMMANDS_OWN}', "sh",
          f"{pool.folder}/began-{number}"],
         stdin=stdin, stderr=open(f"{pool.folder}/said-{number}", "wb"))
 
@@ -127,14 +131,14 @@ async def until(condition, seconds=40):
 
 
 def judge(pool, number, kinds, belay):
-    """"": as expected; "late": a busy machine may be to blame, since servers did not answer in time; "wrong"."""
+    """"": as expected; "late": servers did not answer in time, as on a busy machine; "wrong"."""
     should, status = expected(kinds), belay.poll()
     began = os.path.exists(f"{pool.folder}/began-{number}")
     with open(f"{pool.folder}/said-{number}", encoding="utf-8") as said:
         words = said.read()
     if status == should and began == (should != 120) and "not in a state" not in words:
         return ""
-    late = (should, status) in ((COMMANDS_OWN, 120), (COMMANDS_OWN, 122), (122, 120), (COMMANDS_OWN, None))
+    late = status in {COMMANDS_OWN: (120, 122, None), 122: (120,)}.get(should, ())
     print(f"{' '.join(kinds)}: {status}, not {should}; began: {began}; {words}", flush=True)
     return "late" if late and began == (status != 120) else "wrong"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""relay.py SOCKET SERVER [SECONDS]: between those who connect to SOCKET and the server at SERVER, both of them paths.
+"""relay.py SOCKET SERVER [SECONDS]: relays from clients of the path SOCKET to the path SERVER.
 
-While it is stopped nothing comes through, as in a network that is cut. The server's clock is so many seconds ahead in what
-it hands on; behind, if they are negative.
+While it is stopped, it passes no bytes, as in a partitioned network. In the replies the server's
+clock is SECONDS ahead, or behind if they are negative.
 """
 
 import re

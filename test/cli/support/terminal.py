@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs a command on a pseudo-terminal of 100 columns and 30 rows, as a person sees it.
 
-terminal.py [--when TEXT --type KEYS | --when TEXT --size COLUMNSxROWS]... COMMAND [ARGUMENT]...: when TEXT has been
-written, KEYS are typed (^C is ctrl-C, ^Z is ctrl-Z), or the terminal gets another size.
-Writes what the command has written, and ends with its exit status, 128 + N if it died of signal N; 99: it took too long.
+terminal.py [--when TEXT --type KEYS | --when TEXT --size COLUMNSxROWS]... COMMAND [ARGUMENT]...:
+when the command has written TEXT, KEYS are typed (^C is ctrl-C, ^Z is ctrl-Z), or the terminal gets
+another size. Writes the command's output, and ends with its exit status, 128 + N if signal N killed
+it; 99: it took too long.
 """
 
 import fcntl
