@@ -1,5 +1,5 @@
-# Shared by the tests of the belay command: `load helper`. They use the installed `belay` of the PATH,
-# without the settings of the machine or the user.
+# Shared by the tests of the belay command: `load helper`. They use the installed `belay` of the
+# PATH, without the settings of the machine or the user.
 bats_require_minimum_version 1.5.0
 
 # require PROGRAM...: fails the test, with the program's name, unless each of them is installed.
@@ -40,8 +40,8 @@ teardown() {
 # A file of tests replaces it: runs before each test.
 set_up() { :; }
 
-# start_command COMMAND...: start it in the background, and kill it at the end of the test. Its process id is in
-# $begun. The caller redirects its output.
+# start_command COMMAND...: start it in the background, and kill it at the end of the test. Its
+# process id is in $begun. The caller redirects its output.
 start_command() {
   "$@" 3>&- &
   begun=$!
@@ -54,8 +54,8 @@ new_folder() {
   server_folders+=("$server_folder")
 }
 
-# start_server [ARGUMENT...]: start a server for the test. Sets BELAY_URL, $server (its process id) and
-# $server_socket.
+# start_server [ARGUMENT...]: start a server for the test. Sets BELAY_URL, $server (its process id)
+# and $server_socket.
 start_server() {
   new_folder
   server_socket=$server_folder/s
@@ -65,13 +65,14 @@ start_server() {
 
 # serve [ARGUMENT...]: start the server again on the same socket, without data.
 serve() {
-  start_command bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$server_socket" \
-    --dir "$server_folder" --save '' "$@" >"$server_folder/log"
+  start_command bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 \
+    --unixsocket "$server_socket" --dir "$server_folder" --save '' "$@" >"$server_folder/log"
   server=$begun
   wait_until ask_server PING
 }
 
-# start_relay [SECONDS]: start relay.py in front of the server. Sets $relay (its process id) and $relay_url.
+# start_relay [SECONDS]: start relay.py in front of the server. Sets $relay (its process id) and
+# $relay_url.
 start_relay() {
   relay_url=unix://$server_folder/r
   start_command python3 "$here/support/relay.py" "$server_folder/r" "$server_socket" "$@"
@@ -92,13 +93,15 @@ while True:
 print(port)'
 }
 
-server_program() { command -v redis-server || command -v valkey-server || command -v redis-check-rdb; }
+server_program() {
+  command -v redis-server || command -v valkey-server || command -v redis-check-rdb
+}
 
 # ask_server COMMAND...: send a command to the server with redis-cli.
 ask_server() { redis-cli -s "$server_socket" "$@" 2>/dev/null; }
 
-# hold KIND NAME LABEL [URL]...: hold an object in the background (see holder.c), by default at $BELAY_URL.
-# The process id is in $begun. hold returns after the grant, wait_for at once.
+# hold KIND NAME LABEL [URL]...: hold an object in the background (see holder.c), by default at
+# $BELAY_URL. The process id is in $begun. hold returns after the grant, wait_for at once.
 hold() {
   wait_for "$@"
   wait_until grep -q held "$HOME/holder-$begun"
@@ -130,20 +133,22 @@ catches() {
   (((0x$mask >> ($(kill -l "$2") - 1)) & 1))
 }
 
-# A command that prints "begun" on standard error, and waits for a signal. One program does both: a shell (dash)
-# forgets a SIGINT that comes while it starts another program.
+# A command that prints "begun" on standard error, and waits for a signal. One program does both: a
+# shell (dash) forgets a SIGINT that comes while it starts another program.
 waits=(sh -c 'echo begun >"$HOME/begun"; exec tail -f "$HOME/begun" >&2')
 
 now_ms() { date +%s%3N; }
 is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 
-# cat_lives: make ~/lives [stubborn], a command with a child process (pid) that writes the time to a file (beats)
-# each 10 ms. It records SIGTERM (signals) and its time (asked). If it is stubborn it ignores SIGTERM.
+# cat_lives: make ~/lives [stubborn], a command with a child process (pid) that writes the time to a
+# file (beats) each 10 ms. It records SIGTERM (signals) and its time (asked). If it is stubborn it
+# ignores SIGTERM.
 cat_lives() {
   cat >"$HOME/lives" <<'END'
 #!/bin/bash
 trap 'date +%s%3N >"$HOME/asked"; echo term >>"$HOME/signals"; [ "$1" = stubborn ] || exit 0' TERM
-bash -c 'trap "" TERM; while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' & echo $! >"$HOME/pid"
+bash -c 'trap "" TERM; while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' &
+echo $! >"$HOME/pid"
 until [ -s "$HOME/beats" ]; do sleep 0.01; done
 echo alive
 while :; do sleep 0.05; done
@@ -151,10 +156,12 @@ END
   chmod +x "$HOME/lives"
 }
 
-# begin_releasing COMMAND...: start a belay whose command ends with status 7 after the server was stopped.
+# begin_releasing COMMAND...: start a belay whose command ends with status 7 after the server was
+# stopped.
 begin_releasing() {
   rm -f "$HOME/go"
-  start_command "$@" --timeout 30s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/go" ]; do sleep 0.05; done; exit 7' 2>/dev/null
+  start_command "$@" --timeout 30s -- \
+    sh -c 'touch "$HOME/ready"; until [ -e "$HOME/go" ]; do sleep 0.05; done; exit 7' 2>/dev/null
   wait_until test -e "$HOME/ready"
   rm "$HOME/ready"
   kill -STOP "$server"
@@ -163,7 +170,8 @@ begin_releasing() {
   wait_until no_child
 }
 
-# expect_released KEYS COMMAND...: the release ignores one signal, and leaves none of these keys. A second signal ends belay.
+# expect_released KEYS COMMAND...: the release ignores one signal, and leaves none of these keys. A
+# second signal ends belay.
 expect_released() {
   local keys=$1 status=0
   shift
