@@ -36,7 +36,7 @@ typedef struct belay_client belay_client_t;
 /** Treatment of a new call when a connection already has max_pending calls. */
 typedef enum belay_on_full {
   BELAY_FULL_REFUSE, /**< the call fails at once with BELAY_EBUSY */
-  BELAY_FULL_WAIT    /**< the call waits in a queue, until its deadline */
+  BELAY_FULL_WAIT    /**< the call waits in a queue; BELAY_EBUSY at its deadline, not sent */
 } belay_on_full_t;
 
 /** Servers that answer reads which may be slightly old. */

@@ -90,7 +90,8 @@ typedef enum belay_error {
 #undef BELAY_ERROR_ENUM
 } belay_error_t;
 
-/** One line of text for an error, 0 included. Never NULL; do not free it. */
+/** One line of text for an error, 0 included. The text is constant. A number that is not an error
+ * of belay has a text that says so; the result is never NULL. */
 BELAY_API const char *belay_strerror(int error);
 
 /** The error's name without its prefix, such as "EHELD"; "OK" for 0, "E?" for any other number. */

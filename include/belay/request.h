@@ -51,9 +51,11 @@ typedef struct belay_request {
  *
  * status   0: the operation completed, and RESULT is valid. Otherwise an error. Each header lists
  *          its own errors. Common to all operations are
- *   BELAY_EUNREACHABLE      nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
- *   BELAY_EUNKNOWN          sent and not answered; it may have been executed. Each header says
- *                           which operations are retried until the deadline
+ *   BELAY_EUNREACHABLE      nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY)
+ *   BELAY_ENOMEM            nothing was sent, or the reply could not be copied
+ *   BELAY_EUNKNOWN          sent and not answered; it may have been executed. It comes as soon as
+ *                           the connection ends, or at the deadline. Each header says which
+ *                           operations are retried until the deadline
  *   BELAY_ECANCELED         belay_request_cancel() or a close
  *   another error           the server's refusal, such as BELAY_EWRONGTYPE
  * RESULT   is one of

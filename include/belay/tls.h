@@ -72,9 +72,10 @@ typedef struct belay_tls_options {
   /** Certificate of the client, for servers that ask for one, followed by the certificates between
    * it and the authority. Default NULL: no certificate. */
   const char *cert_file;
-  /** Key of the certificate, without a pass phrase. Default NULL: the key is in cert_file. */
+  /** Key of the certificate. Default NULL: the key is in cert_file. A key with a pass phrase, or
+   * without cert_file, is BELAY_EINVAL. */
   const char *key_file;
-  /** Name or numeric address that a server's certificate must have, 1 to 255 bytes. Use it for
+  /** Name or numeric address that the certificate of each server must have, 1 to 255 bytes. Use it for
    * tunnels, and for servers that share a certificate. Default NULL: the host of the connection. */
   const char *server_name;
   /** Lowest version. Default BELAY_TLS_1_2. */

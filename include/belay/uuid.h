@@ -12,7 +12,8 @@ extern "C" {
 #define BELAY_UUID_TEXT 37 /**< bytes of the text, including the terminating 0 */
 
 /** Write a new UUID of version 7 (RFC 9562), such as 0199c0de-5a17-7c3e-8f02-6d1b9a4e37c5: this
- * machine's time in milliseconds, and 74 random bits. It asks no server.
+ * machine's time in milliseconds, and 74 random bits. It asks no
+ * server and needs no running loop.
  *
  * Use it for ids that must be unique and need not be numbers. For short numbers, or for ids in a
  * strict order, use belay/idgen.h.
