@@ -56,7 +56,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
     sleep 2
     kill -CONT "$server"
   ) 3>&- &
-  run -130 on_terminal --when here --type x --when "known: it may have happened" --type x \
+  run -130 on_terminal --when here --type x --when "known: it may have been" --type x \
     --when here --type ^C belay top --every 200ms --timeout 300ms
   lacks "$output" "belay: top:"
 }
