@@ -12,73 +12,46 @@
 #define MEMBERS 5
 #define ROUNDS 20000
 
-typedef struct row {
+static const struct {
   uint32_t ttl_ms;
   int32_t drift_ms;
   uint64_t expected;
-} row_t;
+} rows[] = {
+    {10000, DEFAULT_DRIFT, 9898 * BELAY__MS},
+    {100, DEFAULT_DRIFT, 97 * BELAY__MS},
+    {30000, DEFAULT_DRIFT, 29698 * BELAY__MS},
+    {BELAY__TTL_MAX_MS, DEFAULT_DRIFT, 85535998 * BELAY__MS},
+    /* the default drift is not rounded */
+    {BELAY__TTL_MIN_MS, DEFAULT_DRIFT, 7900 * US},
+    {150, DEFAULT_DRIFT, 146500 * US},
+    {3, DEFAULT_DRIFT, 970 * US},
+    {10000, 1, 9999 * BELAY__MS},
+    {10000, 5000, 5000 * BELAY__MS},
+    {BELAY__TTL_MAX_MS, BELAY__TTL_MAX_MS / 2, BELAY__TTL_MAX_MS / 2 * BELAY__MS},
+    {10, 0, 10 * BELAY__MS},
+    {10000, 0, 10000 * BELAY__MS},
+    /* a ttl that is not above the drift */
+    {10, 10, 0},
+    {10, 11, 0},
+    {10, INT32_MAX, 0},
+    {2, DEFAULT_DRIFT, 0},
+    {0, DEFAULT_DRIFT, 0},
+    {0, 0, 0},
+    {11, 10, BELAY__MS},
+    /* no overflow */
+    {UINT32_MAX, 0, UINT64_C(4294967295000000)},
+    {UINT32_MAX, INT32_MAX, UINT64_C(2147483648000000)},
+    {UINT32_MAX, DEFAULT_DRIFT,
+     UINT64_C(4294967295000000) - UINT64_C(42949672950000) - 2 * BELAY__MS},
+};
 
-static void check(const row_t *rows, size_t n) {
-  for (size_t i = 0; i < n; i++) {
+TEST(validity_of_ttl_and_drift) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     uint64_t validity = belay__lease_validity(rows[i].ttl_ms, rows[i].drift_ms);
     if (validity != rows[i].expected)
       fail_msg("ttl %u ms, drift %d ms: %llu ns, not %llu", rows[i].ttl_ms, rows[i].drift_ms,
                (unsigned long long)validity, (unsigned long long)rows[i].expected);
   }
-}
-
-TEST(default_drift) {
-  static const row_t rows[] = {
-      {10000, DEFAULT_DRIFT, 9898 * BELAY__MS},
-      {100, DEFAULT_DRIFT, 97 * BELAY__MS},
-      {30000, DEFAULT_DRIFT, 29698 * BELAY__MS},
-      {BELAY__TTL_MAX_MS, DEFAULT_DRIFT, 85535998 * BELAY__MS},
-  };
-  check(rows, sizeof rows / sizeof *rows);
-}
-
-TEST(default_drift_is_not_rounded) {
-  static const row_t rows[] = {
-      {BELAY__TTL_MIN_MS, DEFAULT_DRIFT, 7900 * US},
-      {150, DEFAULT_DRIFT, 146500 * US},
-      {3, DEFAULT_DRIFT, 970 * US},
-  };
-  check(rows, sizeof rows / sizeof *rows);
-}
-
-TEST(explicit_drift) {
-  static const row_t rows[] = {
-      {10000, 1, 9999 * BELAY__MS},
-      {10000, 5000, 5000 * BELAY__MS},
-      {BELAY__TTL_MAX_MS, BELAY__TTL_MAX_MS / 2, BELAY__TTL_MAX_MS / 2 * BELAY__MS},
-  };
-  check(rows, sizeof rows / sizeof *rows);
-}
-
-TEST(zero_drift) {
-  static const row_t rows[] = {
-      {10, 0, 10 * BELAY__MS},
-      {10000, 0, 10000 * BELAY__MS},
-  };
-  check(rows, sizeof rows / sizeof *rows);
-}
-
-TEST(ttl_not_above_drift) {
-  static const row_t rows[] = {
-      {10, 10, 0},           {10, 11, 0}, {10, INT32_MAX, 0},  {2, DEFAULT_DRIFT, 0},
-      {0, DEFAULT_DRIFT, 0}, {0, 0, 0},   {11, 10, BELAY__MS},
-  };
-  check(rows, sizeof rows / sizeof *rows);
-}
-
-TEST(large_ttls_do_not_overflow) {
-  static const row_t rows[] = {
-      {UINT32_MAX, 0, UINT64_C(4294967295000000)},
-      {UINT32_MAX, INT32_MAX, UINT64_C(2147483648000000)},
-      {UINT32_MAX, DEFAULT_DRIFT,
-       UINT64_C(4294967295000000) - UINT64_C(42949672950000) - 2 * BELAY__MS},
-  };
-  check(rows, sizeof rows / sizeof *rows);
 }
 
 TEST(validity_grows_with_ttl) {
