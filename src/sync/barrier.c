@@ -1,6 +1,7 @@
 /* The barrier: a waiter whose command also registers the party. Asking again keeps the party's
  * place.
- *  Each wait has a new token for its party. The server remembers passed and withdrawn parties, so
+ *
+ * Each wait has a new token for its party. The server remembers passed and withdrawn parties, so
  * that a repeated command gets the same reply: a lost reply can be asked for again, and a late
  * execution from a lost connection changes nothing. The record lives for a minute. It ends earlier
  * with the party's next wait, if no command of the party can still run late. A party without a

@@ -3,7 +3,8 @@
  *
  *    campaign --> lock --> elected, deposed; both make the waiter ask
  *    observe  --> waiter --another leader than reported--> task --> on_observe
- *  A closing handle closes its lock, which retains the handle. The term is the lock's fencing
+ *
+ * A closing handle closes its lock, which retains the handle. The term is the lock's fencing
  * number. The key of the term also has the leader's value. */
 #include "belay/election.h"
 
@@ -31,7 +32,7 @@ typedef struct view {
 
 struct belay_election {
   belay__handle_t handle; /* first */
-  belay_lock_t *lock;
+  belay_lock_t *lock;     /* NULL: it is closed, and the handle ends soon */
   belay__waiter_t waiter;
   belay__task_t task;
   belay_elected_cb on_elected;
@@ -208,7 +209,8 @@ static void run_task(belay__task_t *task) {
 
 /* An observer keeps the loop alive only if it is asked to. */
 static void update_hold(belay_election_t *election) {
-  bool want = lease_of(election)->ref && belay__waiter_is_on(&election->waiter);
+  bool want =
+      election->lock != NULL && lease_of(election)->ref && belay__waiter_is_on(&election->waiter);
   if (want == election->holds_loop)
     return;
   election->holds_loop = want;
@@ -318,9 +320,12 @@ static int init_waiter(belay_election_t *election) {
   return 0;
 }
 
+/* The handle ends in a later task, and the lock's memory is freed now. */
 static void on_lock_closed(belay_lock_t *lock, void *data) {
+  belay_election_t *election = data;
   (void)lock;
-  belay__handle_release(&((belay_election_t *)data)->handle);
+  election->lock = NULL;
+  belay__handle_release(&election->handle);
 }
 
 static int on_init(belay__handle_t *handle, void *arguments) {
@@ -445,7 +450,7 @@ int64_t belay_election_remaining_us(const belay_election_t *election) {
 }
 
 static void set_ref(belay_election_t *election, bool ref) {
-  if (election == NULL)
+  if (election == NULL || election->lock == NULL)
     return;
   belay__lease_ref(lease_of(election), ref);
   update_hold(election);

@@ -10,7 +10,8 @@
  *           | wait is over                v
  *           +---------------------------> from releases the lock itself, whichever of the two
  *                                         tokens the lock has
- *  No lease steps the other. The task of `to` runs its turn, and the task of `from` reads the
+ *
+ * No lease steps the other. The task of `to` runs its turn, and the task of `from` reads the
  * result. Either lease can end before its task runs; the lease that ends unlinks both. If the
  * deadline of `from` passes first, its release ends with BELAY_EUNKNOWN and `to` continues. If
  * `from` is closed between the reply of `to` and its own task, its release ends with

@@ -96,6 +96,65 @@ TEST(close_in_each_callback) {
     }
 }
 
+/* Asks about a closing election. */
+static void ask(candidate_t *p) {
+  if (p->election == NULL)
+    return;
+  p->bed->wrong += belay_election_term(p->election) != 0;
+  p->bed->wrong += belay_election_remaining_us(p->election) != 0;
+  belay_election_unref(p->election);
+  belay_election_ref(p->election);
+}
+
+static candidate_t *asked[2];
+
+static void ask_all(void) {
+  ask(asked[0]);
+  ask(asked[1]);
+}
+
+static void on_check(uv_check_t *check) {
+  (void)check;
+  ask_all();
+}
+
+static void ask_in_callback(candidate_t *p, candidate_event_t event) {
+  (void)p, (void)event;
+  ask_all();
+}
+
+/* Up to the close callback, a closing handle replies that it does not lead: in each turn of the
+ * loop, and in the close callback of another handle whose lock ended in the same turn. */
+static void check_questions(int close, bool leads) {
+  bed_t *bed = bed_open(NULL);
+  uv_check_t check;
+  for (int i = 0; i < 2; i++) {
+    asked[i] = candidate_new(bed, NULL);
+    assert_error(observe(asked[i], 1), 0);
+  }
+  if (leads)
+    lead(asked[0]);
+  for (int i = 0; i < 2; i++) {
+    asked[i]->then = ask_in_callback;
+    assert_error(begin_close_election(asked[i]), 0);
+  }
+  if (close > 0)
+    closes[close](asked[0], CLOSED);
+  asked[0]->then = ask_in_callback;
+  uv_check_init(&bed->loop, &check);
+  uv_check_start(&check, on_check);
+  bed_until(bed, asked[0]->closed == 1 && asked[1]->closed == 1);
+  uv_close((uv_handle_t *)&check, NULL);
+  candidates_close(bed);
+}
+
+TEST(questions_while_closing) {
+  for (int close = 0; close < CLOSES; close++) {
+    check_questions(close, false);
+    check_questions(close, true);
+  }
+}
+
 static void resign_at_once(candidate_t *p, candidate_event_t event) {
   if (event == CAMPAIGNED && p->campaign_status == 0)
     assert_error(begin_resign(p), 0);

@@ -77,6 +77,9 @@ static void after_turn(sim_actor_t *actor) {
   election_t *self = (election_t *)actor;
   if (self->leads && !actor->stopping)
     sim_actor_check_held(actor, &self->seen, remaining(self));
+  if (actor->handle != NULL && sim_actor_is_closing(actor) &&
+      belay_election_remaining_us(actor->handle) != 0)
+    sim_violation(actor->world, "exclusion: %s leads, and it is closing", actor->who);
 }
 
 /* ---- callbacks ---- */
