@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turn src/lua/*/*.lua into C: embed_lua.py OUT.h OUT.c FAMILY/FILE.lua...
+"""Turn src/lua/*/*.lua into C: embed_lua.py [--include DIR] OUT.h OUT.c FAMILY/FILE.lua...
 
 Each script becomes a belay__script_t named belay__script_FAMILY_FILE, or belay__script_FAMILY if
 the file has the family's name. It has the text without the comment at the top, the SHA1 for
@@ -223,4 +223,7 @@ def main(header, source, *scripts):
     )
 
 
+if sys.argv[1] == "--include":
+    INCLUDES = pathlib.Path(sys.argv[2])
+    del sys.argv[1:3]
 main(*sys.argv[1:])

@@ -19,7 +19,8 @@ numbers:
     @@ ...
 
 The old text of an edit must occur exactly once, or this fails; so a change of the code must change
-its mutants too. All scripts are changed and embedded together, as tools/embed_lua.py does.
+its mutants too. All scripts, and the files that they include, are changed and embedded together, as
+tools/embed_lua.py does.
 """
 
 import pathlib
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 
+INCLUDES = pathlib.Path(__file__).resolve().parent.parent / "src" / "lua" / "include"
 FIELDS = ("scenario", "seeds", "seed", "caught by")  # seeds or seed: test/sim/mutants/meson.build
 
 
@@ -72,19 +74,24 @@ class Mutant:
 def main(mutant, out, *sources):
     mutant, out = Mutant(pathlib.Path(mutant)), pathlib.Path(out)
     sources = [pathlib.Path(source) for source in sources]
+    if sources[0].suffix == ".lua":
+        sources += INCLUDES.glob("*.lua")
     if not any(mutant.edits_of(source) for source in sources):
         sys.exit(f"{mutant.path}: nothing to do in {sources[0]}")
     if sources[0].suffix != ".lua":
         out.write_text(mutant.apply(sources[0]), encoding="utf-8")
         return
     with tempfile.TemporaryDirectory() as temp:
-        scripts = [pathlib.Path(temp, source.parent.name, source.name) for source in sources]
-        for source, script in zip(sources, scripts):
-            script.parent.mkdir(exist_ok=True)
-            script.write_text(mutant.apply(source), encoding="utf-8")
+        include, scripts = pathlib.Path(temp, INCLUDES.name), []
+        for source in sources:
+            changed = pathlib.Path(temp, source.parent.name, source.name)
+            changed.parent.mkdir(exist_ok=True)
+            changed.write_text(mutant.apply(source), encoding="utf-8")
+            scripts += [changed] if changed.parent != include else []
         embed = pathlib.Path(__file__).with_name("embed_lua.py")
         header = pathlib.Path(temp, "scripts.gen.h")
-        subprocess.run([sys.executable, embed, header, out, *scripts], check=True)
+        command = [sys.executable, embed, "--include", include, header, out, *scripts]
+        subprocess.run(command, check=True)
 
 
 main(*sys.argv[1:])
