@@ -29,7 +29,7 @@ static int last_of(const cpu_set_t *set) {
 }
 
 /* The processors of a client, or of a server. */
-static cpu_set_t wanted(placement_t placement, bool server) {
+static cpu_set_t processors_of(placement_t placement, bool server) {
   cpu_set_t all = given(), set = all;
   int last = last_of(&all);
   if (placement == PLACE_ANYWHERE)
@@ -49,17 +49,17 @@ static void run_on(pid_t pid, const cpu_set_t *set) {
 }
 
 void place_server(pid_t pid, placement_t placement) {
-  cpu_set_t set = wanted(placement, true);
+  cpu_set_t set = processors_of(placement, true);
   run_on(pid, &set);
 }
 
 void place_as_client(placement_t placement) {
-  cpu_set_t set = wanted(placement, false);
+  cpu_set_t set = processors_of(placement, false);
   run_on(0, &set);
 }
 
 bool place_can(placement_t placement) {
-  cpu_set_t set = wanted(placement, false);
+  cpu_set_t set = processors_of(placement, false);
   return CPU_COUNT(&set) > 0;
 }
 
@@ -89,7 +89,7 @@ static void list(const cpu_set_t *set, char *text, size_t size) {
 
 void place_describe(placement_t placement, char *text, size_t size) {
   char cpus[256] = "";
-  cpu_set_t all = given(), set = wanted(placement, false);
+  cpu_set_t all = given(), set = processors_of(placement, false);
   if (CPU_COUNT(&set) == 0)
     bench_die("with one processor there is nothing to pin");
   list(&set, cpus, sizeof cpus);

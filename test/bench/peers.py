@@ -15,13 +15,13 @@ with tempfile.TemporaryDirectory(prefix="belay-bench-peers-") as name:
                "--json", str(file)]
     subprocess.run([bench, *scenarios, *options], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
-    told = json.loads(file.read_text())
-    if told["facts"][subject].startswith("not there"):
-        print(f"{subject} is {told['facts'][subject]}")
+    report = json.loads(file.read_text())
+    if report["facts"][subject].startswith("not there"):
+        print(f"{subject} is {report['facts'][subject]}")
         sys.exit(77)
-    rows = [(r["scenario"], r["subject"], r["concurrency"]) for r in told["results"]]
-    assert rows == [(scenario, subject, 8) for scenario in scenarios], told
-    for result in told["results"]:
+    rows = [(r["scenario"], r["subject"], r["concurrency"]) for r in report["results"]]
+    assert rows == [(scenario, subject, 8) for scenario in scenarios], report
+    for result in report["results"]:
         # of each operation, and for a second (as node counts it), however short the others are
         # measured
         assert result["seconds"] > 0.95, result

@@ -153,7 +153,7 @@ static void start_all(driver_t *driver) {
  * shared. */
 static void gather(driver_t *driver) {
   int64_t waited = bench_now() - driver->course->gathers;
-  if (waited > SETTLE_NS && atomic_load(&driver->stage->gathered) >= driver->job->processes)
+  if (waited > SETTLE_NS && atomic_load(&driver->shared->gathered) >= driver->job->processes)
     start_all(driver);
   else if (waited > PATIENCE_NS)
     bench_die("%s of %s: a process does not begin", driver->job->scenario, driver->job->subject);
@@ -163,7 +163,7 @@ static void gather(driver_t *driver) {
 
 static void arrive(driver_t *driver) {
   driver->course->gathers = bench_now();
-  atomic_fetch_add(&driver->stage->gathered, 1);
+  atomic_fetch_add(&driver->shared->gathered, 1);
   gather(driver);
 }
 
@@ -250,10 +250,10 @@ static void end_measuring(driver_t *driver) {
     keep_up(driver);
 }
 
-static void hear_servers(driver_t *driver) {
+static void read_servers(driver_t *driver) {
   course_t *in = driver->course;
-  meter_hear(&in->meter, &in->before);
-  meter_hear(&in->meter, &in->after);
+  meter_receive(&in->meter, &in->before);
+  meter_receive(&in->meter, &in->after);
   meter_add(&in->meter, &in->before, &in->after, driver->outcome);
 }
 
@@ -262,7 +262,7 @@ static void close_course(driver_t *driver) {
   uv_close((uv_handle_t *)&in->timer, NULL);
   uv_close((uv_handle_t *)&in->prepare, NULL);
   uv_close((uv_handle_t *)&in->idle, NULL);
-  hear_servers(driver);
+  read_servers(driver);
   if (driver->job->rate > 0)
     alarm_close(&in->schedule);
   alarm_close(&in->hold);
@@ -337,7 +337,7 @@ void driver_done(runner_t *runner) {
 
 static void let_go(runner_t *runner) {
   driver_t *driver = runner->driver;
-  atomic_fetch_sub(&driver->stage->inside, 1);
+  atomic_fetch_sub(&driver->shared->inside, 1);
   driver->course->over(runner);
 }
 
@@ -388,7 +388,7 @@ static void hold_for(driver_t *driver, runner_t *runner, double seconds) {
 void driver_hold(runner_t *runner, int most, double seconds, void (*over)(runner_t *runner)) {
   driver_t *driver = runner->driver;
   course_t *in = driver->course;
-  if (atomic_fetch_add(&driver->stage->inside, 1) >= most)
+  if (atomic_fetch_add(&driver->shared->inside, 1) >= most)
     bench_die("%s of %s: %d have it at once", driver->job->scenario, driver->job->subject,
               most + 1);
   in->over = over;
@@ -461,24 +461,24 @@ static uint64_t run(driver_t *driver) {
   return driver->ended;
 }
 
-uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
+uint64_t driver_run_watched(const job_t *job, job_shared_t *shared, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before)) {
   course_t course = {.phase = PHASE_FIRST, .began = INT64_MAX, .ended = INT64_MAX};
   driver_t driver = {.job = job,
-                     .outcome = &stage->outcome[0],
+                     .outcome = &shared->outcome[0],
                      .doer = doer,
-                     .stage = stage,
+                     .shared = shared,
                      .course = &course,
                      .quiet = quiet};
   return run(&driver);
 }
 
-void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t *doer) {
+void driver_run(const job_t *job, job_shared_t *shared, unsigned process, const doer_t *doer) {
   course_t course = {.phase = PHASE_FIRST, .began = INT64_MAX, .ended = INT64_MAX};
   driver_t driver = {.job = job,
-                     .outcome = &stage->outcome[process],
+                     .outcome = &shared->outcome[process],
                      .doer = doer,
-                     .stage = stage,
+                     .shared = shared,
                      .course = &course};
   (void)run(&driver);
 }

@@ -46,7 +46,7 @@ struct driver {
   const job_t *job;
   outcome_t *outcome;
   const doer_t *doer;
-  stage_t *stage;
+  job_shared_t *shared;
   uv_loop_t loop;
   runner_t *runners;
   void *own; /* the subject's */
@@ -60,11 +60,11 @@ struct driver {
 };
 
 /* Does a job. Ends the program if anything goes wrong in it. */
-void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t *doer);
+void driver_run(const job_t *job, job_shared_t *shared, unsigned process, const doer_t *doer);
 
 /* Run one operation alone, and call quiet before and after. Returns the number of operations that
  * ended in between. */
-uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
+uint64_t driver_run_watched(const job_t *job, job_shared_t *shared, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before));
 
 /* A runner holds one of at most `max` permits for the same time in each operation, or, if that is

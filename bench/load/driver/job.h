@@ -58,10 +58,10 @@ typedef struct outcome {
 enum { JOB_PROCESSES_MAX = 8 };
 
 /* Shared by all processes of a job. */
-typedef struct stage {
+typedef struct job_shared {
   _Atomic int inside;        /* how many have what one can have at most */
   _Atomic unsigned gathered; /* processes, that are about to begin */
   outcome_t outcome[JOB_PROCESSES_MAX];
-} stage_t;
+} job_shared_t;
 
 #endif /* BENCH_LOAD_DRIVER_JOB_H */

@@ -52,7 +52,7 @@ void meter_ask(meter_t *meter, reading_t *out) {
                      .allocations = meter_allocations()};
 }
 
-void meter_hear(meter_t *meter, reading_t *out) {
+void meter_receive(meter_t *meter, reading_t *out) {
   for (unsigned i = 0; i < meter->servers; i++) {
     redisReply *reply = NULL;
     if (redisGetReply(meter->server[i], (void **)&reply) != REDIS_OK ||
@@ -67,7 +67,7 @@ void meter_hear(meter_t *meter, reading_t *out) {
 
 void meter_read(meter_t *meter, reading_t *out) {
   meter_ask(meter, out);
-  meter_hear(meter, out);
+  meter_receive(meter, out);
 }
 
 void meter_add(const meter_t *meter, const reading_t *from, const reading_t *to, outcome_t *o) {

@@ -23,8 +23,8 @@ void meter_close(meter_t *meter);
  * The figures of this process are read at once. */
 void meter_ask(meter_t *meter, reading_t *out);
 
-/* Adds what they have answered, to the first question that was not heard yet. */
-void meter_hear(meter_t *meter, reading_t *out);
+/* Reads the replies to the first meter_ask() whose replies were not read yet, and adds them. */
+void meter_receive(meter_t *meter, reading_t *out);
 
 /* Both. */
 void meter_read(meter_t *meter, reading_t *out);

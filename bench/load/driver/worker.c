@@ -14,23 +14,23 @@
 #include "load/subjects/peer.h"
 #include "place.h"
 
-static void work(const scenario_t *scenario, subject_t subject, const job_t *job, stage_t *stage,
-                 unsigned process) {
+static void work(const scenario_t *scenario, subject_t subject, const job_t *job,
+                 job_shared_t *shared, unsigned process) {
   place_as_client(job->placement);
   if (subject == SUBJECTS)
-    driver_run(job, stage, process, &driver_control);
+    driver_run(job, shared, process, &driver_control);
   else if (subject == SUBJECT_BELAY)
-    driver_run(job, stage, process, scenario->belay);
+    driver_run(job, shared, process, scenario->belay);
   else if (subject == SUBJECT_LIMIT || subject == SUBJECT_SINGLE)
-    ceiling_run(job, &stage->outcome[process], scenario->belay, subject == SUBJECT_SINGLE);
+    ceiling_run(job, &shared->outcome[process], scenario->belay, subject == SUBJECT_SINGLE);
   else if (subject == SUBJECT_NAIVE)
-    driver_run(job, stage, process, scenario->naive);
+    driver_run(job, shared, process, scenario->naive);
   else
-    peer_run(subject, job, &stage->outcome[process]);
+    peer_run(subject, job, &shared->outcome[process]);
 }
 
-static pid_t start(const scenario_t *scenario, subject_t subject, const job_t *job, stage_t *stage,
-                   unsigned process) {
+static pid_t start(const scenario_t *scenario, subject_t subject, const job_t *job,
+                   job_shared_t *shared, unsigned process) {
   pid_t parent = getpid(), pid = fork();
   if (pid < 0)
     bench_die("no process: %s", strerror(errno));
@@ -39,7 +39,7 @@ static pid_t start(const scenario_t *scenario, subject_t subject, const job_t *j
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(126);
-  work(scenario, subject, job, stage, process);
+  work(scenario, subject, job, shared, process);
   _exit(0);
 }
 
@@ -60,22 +60,22 @@ void worker_run(const scenario_t *scenario, subject_t subject, const job_t *job,
   bool alone = subject != SUBJECT_BELAY && subject != SUBJECT_NAIVE;
   unsigned processes = alone || job->concurrency < job->processes ? 1 : job->processes;
   job_t share = *job;
-  stage_t *stage =
-      mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (stage == MAP_FAILED)
+  job_shared_t *shared =
+      mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED)
     bench_die("no shared memory: %s", strerror(errno));
   share.concurrency = job->concurrency / processes;
   share.rate = job->rate / processes;
   share.processes = processes;
   for (unsigned i = 0; i < processes; i++)
-    pids[i] = start(scenario, subject, &share, stage, i);
+    pids[i] = start(scenario, subject, &share, shared, i);
   for (unsigned i = 0; i < processes; i++) {
     int status = 0;
-    if (waitpid(pids[i], &status, 0) < 0 || status != 0 || !stage->outcome[i].done)
+    if (waitpid(pids[i], &status, 0) < 0 || status != 0 || !shared->outcome[i].done)
       bench_die("%s of %s has failed", scenario->name, job->subject);
     if (i > 0)
-      add(&stage->outcome[0], &stage->outcome[i]);
+      add(&shared->outcome[0], &shared->outcome[i]);
   }
-  *out = stage->outcome[0];
-  munmap(stage, sizeof *stage);
+  *out = shared->outcome[0];
+  munmap(shared, sizeof *shared);
 }

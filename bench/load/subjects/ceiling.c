@@ -23,7 +23,7 @@ static void on_quiet(driver_t *driver, bool before) {
 /* Returns how many operations it was. */
 static uint64_t record(const job_t *job, const doer_t *belay, bool single, player_t *players) {
   job_t tapped = *job;
-  stage_t *unused = bench_alloc(1, sizeof *unused);
+  job_shared_t *unused = bench_alloc(1, sizeof *unused);
   tapped.rate = 0;
   tapped.warm_up = 0;
   tapped.seconds = RECORD_S;
@@ -50,22 +50,22 @@ static uint64_t record(const job_t *job, const doer_t *belay, bool single, playe
 
 /* With few unanswered commands a server waits; with very many it must buffer its replies. A client
  * that sleeps must be woken by the server; a client that polls takes processor time from it. */
-static pace_t best_pace(const job_t *job, player_t *players) {
+static play_options_t best_options(const job_t *job, player_t *players) {
   static const uint64_t windows[] = {16, 64, 256, 1000, PLAYER_NO_WINDOW};
-  enum { PACES = 2 * sizeof windows / sizeof *windows, PROBES = 2 * PACES };
+  enum { VARIANTS = 2 * sizeof windows / sizeof *windows, PROBES = 2 * VARIANTS };
   double best = 0;
-  pace_t pace = {0};
+  play_options_t options = {0};
   for (unsigned i = 0; i < PROBES; i++) {
-    pace_t probe = {.window = windows[i % PACES / 2], .awake = i % 2 != 0};
+    play_options_t probe = {.window = windows[i % VARIANTS / 2], .awake = i % 2 != 0};
     int64_t began = bench_now();
     double times = players_play(players, job->servers, &probe, job->seconds / PROBES);
     double rate = times / (double)(bench_now() - began);
     if (rate > best) {
       best = rate;
-      pace = probe;
+      options = probe;
     }
   }
-  return pace;
+  return options;
 }
 
 static void measure(const job_t *job, player_t *players, uint64_t operations, outcome_t *o) {
@@ -75,24 +75,24 @@ static void measure(const job_t *job, player_t *players, uint64_t operations, ou
   double each = job->hold > 0 ? 1 : (double)players[0].tape.commands / (double)operations;
   uint64_t steps = each < 1 ? 1 : (uint64_t)(each + 0.5);
   hist_t unused = {0};
-  pace_t pace = {0};
+  play_options_t options = {0};
   meter_open(&meter, job);
   if (one_at_a_time)
     (void)players_walk(job, players, steps, job->warm_up, &unused);
   else
-    pace = best_pace(job, players);
+    options = best_options(job, players);
   meter_read(&meter, &before);
   int64_t began = bench_now();
   o->operations =
       one_at_a_time
           ? (uint64_t)((double)players_walk(job, players, steps, job->seconds, &o->latency) / each)
-          : (uint64_t)(players_play(players, job->servers, &pace, job->seconds) *
+          : (uint64_t)(players_play(players, job->servers, &options, job->seconds) *
                        (double)operations);
   o->elapsed = (double)(bench_now() - began) / 1e9;
   meter_read(&meter, &after);
   meter_add(&meter, &before, &after, o);
   meter_close(&meter);
-  o->window = pace.window;
+  o->window = options.window;
 }
 
 void ceiling_run(const job_t *job, outcome_t *outcome, const doer_t *belay, bool single) {

@@ -55,14 +55,14 @@ bool peer_is_there(subject_t subject, char *text, size_t size) {
   pid_t pid;
   int status = 0;
   FILE *said = start(program, argv, &pid);
-  bool told = fgets(text, (int)size, said) != NULL;
+  bool has_line = fgets(text, (int)size, said) != NULL;
   fclose(said);
   (void)waitpid(pid, &status, 0);
-  if (told)
+  if (has_line)
     text[strcspn(text, "\n")] = '\0';
-  if (!told || status != 0)
+  if (!has_line || status != 0)
     (void)snprintf(text, size, "not there: ./run setup bench");
-  return told && status == 0;
+  return has_line && status == 0;
 }
 
 static void expect(FILE *said, const char *word) {
@@ -74,11 +74,11 @@ static void expect(FILE *said, const char *word) {
 static void read_result(FILE *said, outcome_t *outcome) {
   char line[2 * TEXT], *end;
   if (fgets(line, sizeof line, said) == NULL)
-    bench_die("a peer has told nothing");
+    bench_die("a peer has printed nothing");
   outcome->operations = strtoull(line, &end, 10);
   outcome->elapsed = strtod(end, NULL);
   if (outcome->elapsed <= 0)
-    bench_die("a peer has told nothing");
+    bench_die("a peer has printed nothing");
   while (fgets(line, sizeof line, said) != NULL) {
     uint64_t us = strtoull(line, &end, 10), times = strtoull(end, NULL, 10);
     for (; times > 0; times--)

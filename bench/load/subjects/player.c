@@ -29,17 +29,17 @@ void player_close(player_t *player) {
   free(player->ends);
 }
 
-static void hear(player_t *player, int flags) {
+static void receive(player_t *player, int flags) {
   static char chunk[CHUNK];
   ssize_t n = recv(player->server->fd, chunk, CHUNK, flags);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
     bench_die("the server has hung up");
-  if (!answers_count(&player->heard, chunk, n > 0 ? (size_t)n : 0))
-    bench_die("the server refuses: %s", player->heard.line);
+  if (!answers_count(&player->replies, chunk, n > 0 ? (size_t)n : 0))
+    bench_die("the server refuses: %s", player->replies.line);
 }
 
 static uint64_t unanswered(const player_t *player) {
-  return player->asked - player->heard.n;
+  return player->asked - player->replies.n;
 }
 
 /* How many more may be written. Not each as soon as one is answered: that would be as many writes,
@@ -71,12 +71,12 @@ static void put_some(player_t *player, uint64_t most) {
   player->part = to - (at > 0 ? player->ends[at - 1] : 0);
 }
 
-double players_play(player_t *players, unsigned n, const pace_t *pace, double seconds) {
+double players_play(player_t *players, unsigned n, const play_options_t *options, double seconds) {
   int64_t ends = bench_now() + (int64_t)(seconds * 1e9);
   double times = 0;
   uint64_t last[JOB_SERVERS_MAX];
   for (unsigned i = 0; i < n; i++) {
-    times -= (double)players[i].heard.n / (double)players[i].tape.commands;
+    times -= (double)players[i].replies.n / (double)players[i].tape.commands;
     last[i] = players[i].asked + players[i].tape.commands;
   }
   for (unsigned playing = n; playing > 0;) {
@@ -85,24 +85,24 @@ double players_play(player_t *players, unsigned n, const pace_t *pace, double se
     bool late = bench_now() >= ends;
     playing = 0;
     for (unsigned i = 0; i < n; i++) {
-      bool over = pace->once ? players[i].asked == last[i] : late;
-      rooms[i] = room(&players[i], pace->window, over);
+      bool over = options->once ? players[i].asked == last[i] : late;
+      rooms[i] = room(&players[i], options->window, over);
       bool done = over && players[i].part == 0 && unanswered(&players[i]) == 0;
       short events = rooms[i] > 0 ? POLLIN | POLLOUT : POLLIN;
       fds[i] = (struct pollfd){done ? -1 : players[i].server->fd, events, 0};
       playing += !done;
     }
-    if (playing > 0 && poll(fds, n, pace->awake ? 0 : -1) < 0 && errno != EINTR)
+    if (playing > 0 && poll(fds, n, options->awake ? 0 : -1) < 0 && errno != EINTR)
       bench_die("poll: %s", strerror(errno));
     for (unsigned i = 0; i < n && playing > 0; i++) {
       if ((fds[i].revents & POLLOUT) != 0)
         put_some(&players[i], rooms[i]);
       if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
-        hear(&players[i], MSG_DONTWAIT);
+        receive(&players[i], MSG_DONTWAIT);
     }
   }
   for (unsigned i = 0; i < n; i++)
-    times += (double)players[i].heard.n / (double)players[i].tape.commands;
+    times += (double)players[i].replies.n / (double)players[i].tape.commands;
   return times / n;
 }
 
@@ -122,7 +122,7 @@ static void read_some(player_t *players, unsigned n) {
     bench_die("poll: %s", strerror(errno));
   for (unsigned i = 0; i < n; i++)
     if (fds[i].revents != 0)
-      hear(&players[i], 0);
+      receive(&players[i], 0);
 }
 
 static void await(player_t *players, unsigned n, unsigned wanted) {

@@ -16,16 +16,16 @@
 #include "bench.h"
 #include "load/driver/meter.h"
 
-enum { WIRES_MAX = 16, CHUNK = 1 << 16 };
+enum { CONNECTIONS_MAX = 16, CHUNK = 1 << 16 };
 
 /* One connection: bytes from the client that are no whole command yet. */
-typedef struct wire {
+typedef struct connection {
   int client, server;
   redisContext *dialed;
   bool late; /* it came when there was writing: it shakes hands, to listen */
   char *part;
   size_t len, size;
-} wire_t;
+} connection_t;
 
 struct tap {
   pthread_t thread;
@@ -33,7 +33,7 @@ struct tap {
   int listener, bell[2];
   atomic_bool writing, deaf, over;
   unsigned n;
-  wire_t wires[WIRES_MAX];
+  connection_t connections[CONNECTIONS_MAX];
   tape_t tape;
   char chunk[CHUNK];
 };
@@ -107,37 +107,38 @@ void tape_word(tape_t *tape, const char *text, size_t len) {
   tape_append(tape, "\r\n", 2);
 }
 
-static void note(tap_t *tap, wire_t *wire, const char *bytes, size_t n) {
+static void note(tap_t *tap, connection_t *connection, const char *bytes, size_t n) {
   tape_word_t name = {0};
   size_t used = 0, len, words;
-  append(&wire->part, &wire->len, &wire->size, bytes, n);
-  while ((len = tape_words(wire->part + used, wire->len - used, &name, 1, &words)) > 0) {
-    if (atomic_load(&tap->writing) && !wire->late && !listens(&name)) {
-      tape_append(&tap->tape, wire->part + used, len);
+  append(&connection->part, &connection->len, &connection->size, bytes, n);
+  while ((len = tape_words(connection->part + used, connection->len - used, &name, 1, &words)) >
+         0) {
+    if (atomic_load(&tap->writing) && !connection->late && !listens(&name)) {
+      tape_append(&tap->tape, connection->part + used, len);
       tap->tape.commands++;
     }
     used += len;
   }
-  memmove(wire->part, wire->part + used, wire->len - used);
-  wire->len -= used;
+  memmove(connection->part, connection->part + used, connection->len - used);
+  connection->len -= used;
 }
 
-static void open_wire(tap_t *tap) {
+static void open_connection(tap_t *tap) {
   int client = accept4(tap->listener, NULL, NULL, SOCK_CLOEXEC);
   if (client < 0)
     return;
-  if (tap->n == WIRES_MAX)
+  if (tap->n == CONNECTIONS_MAX)
     bench_die("too many connections");
   redisContext *dialed = meter_dial(tap->server);
-  tap->wires[tap->n++] = (wire_t){
+  tap->connections[tap->n++] = (connection_t){
       .client = client, .dialed = dialed, .server = dialed->fd, .late = atomic_load(&tap->writing)};
 }
 
-static void close_wire(tap_t *tap, wire_t *wire) {
-  close(wire->client);
-  redisFree(wire->dialed);
-  free(wire->part);
-  *wire = tap->wires[--tap->n];
+static void close_connection(tap_t *tap, connection_t *connection) {
+  close(connection->client);
+  redisFree(connection->dialed);
+  free(connection->part);
+  *connection = tap->connections[--tap->n];
 }
 
 /* -1: no server. */
@@ -159,28 +160,29 @@ static void *run(void *arg) {
   tap_t *tap = arg;
   char *chunk = tap->chunk;
   while (!atomic_load(&tap->over)) {
-    struct pollfd fds[2 + 2 * WIRES_MAX] = {{tap->listener, POLLIN, 0}, {tap->bell[0], POLLIN, 0}};
+    struct pollfd fds[2 + 2 * CONNECTIONS_MAX] = {{tap->listener, POLLIN, 0},
+                                                  {tap->bell[0], POLLIN, 0}};
     unsigned n = tap->n;
     for (unsigned i = 0; i < n; i++) {
-      fds[2 + 2 * i] = (struct pollfd){tap->wires[i].client, POLLIN, 0};
-      fds[3 + 2 * i] = (struct pollfd){tap->wires[i].server, POLLIN, 0};
+      fds[2 + 2 * i] = (struct pollfd){tap->connections[i].client, POLLIN, 0};
+      fds[3 + 2 * i] = (struct pollfd){tap->connections[i].server, POLLIN, 0};
     }
     if (poll(fds, 2 + 2 * n, -1) < 0 && errno != EINTR)
       bench_die("poll: %s", strerror(errno));
     for (unsigned i = n; i-- > 0;) {
-      wire_t *wire = &tap->wires[i];
+      connection_t *connection = &tap->connections[i];
       size_t len = 0;
       bool up = true;
-      int server = atomic_load(&tap->deaf) ? -1 : wire->server;
-      if (fds[2 + 2 * i].revents != 0 && (up = pass(wire->client, server, chunk, &len)))
-        note(tap, wire, chunk, len);
+      int server = atomic_load(&tap->deaf) ? -1 : connection->server;
+      if (fds[2 + 2 * i].revents != 0 && (up = pass(connection->client, server, chunk, &len)))
+        note(tap, connection, chunk, len);
       if (up && fds[3 + 2 * i].revents != 0)
-        up = pass(wire->server, wire->client, chunk, &len);
+        up = pass(connection->server, connection->client, chunk, &len);
       if (!up)
-        close_wire(tap, wire);
+        close_connection(tap, connection);
     }
     if (fds[0].revents != 0)
-      open_wire(tap);
+      open_connection(tap);
   }
   return NULL;
 }
@@ -196,7 +198,7 @@ tap_t *tap_open(const char *server, char *url, size_t size) {
   (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", tap->path);
   tap->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (bind(tap->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
-      listen(tap->listener, WIRES_MAX) != 0)
+      listen(tap->listener, CONNECTIONS_MAX) != 0)
     bench_die("no tap: %s", strerror(errno));
   (void)snprintf(url, size, "unix://%s", tap->path);
   if (pthread_create(&tap->thread, NULL, run, tap) != 0)
@@ -216,7 +218,7 @@ tape_t tap_close(tap_t *tap) {
     bench_die("a tap cannot be closed");
   pthread_join(tap->thread, NULL);
   while (tap->n > 0)
-    close_wire(tap, &tap->wires[0]);
+    close_connection(tap, &tap->connections[0]);
   close(tap->listener);
   close(tap->bell[0]);
   close(tap->bell[1]);
