@@ -12,21 +12,22 @@ typedef struct belay__local_bucket {
 } bucket_t;
 
 /* A limit as a bucket with a percentage of its rate and burst. */
-typedef struct terms {
+typedef struct limit_config {
   /* Units per token; units that leak per microsecond; capacity in tokens; microseconds until an
    * allotment is full again */
   int64_t token, leak, most, idle;
-} terms_t;
+} limit_config_t;
 
-static terms_t terms_of(const belay__limit_t *limit, unsigned percent) {
-  terms_t terms = {.token = limit->p * 100, .most = limit->most * percent / 100, .idle = INT64_MAX};
-  if (terms.most == 0)
-    terms.most = 1;
+static limit_config_t config_of(const belay__limit_t *limit, unsigned percent) {
+  limit_config_t config = {
+      .token = limit->p * 100, .most = limit->most * percent / 100, .idle = INT64_MAX};
+  if (config.most == 0)
+    config.most = 1;
   if (limit->kind == BELAY__LIMIT_ALLOTMENT)
-    terms.idle = limit->p;
+    config.idle = limit->p;
   else
-    terms.leak = (limit->kind == BELAY__LIMIT_BUCKET ? limit->r : limit->b) * percent;
-  return terms;
+    config.leak = (limit->kind == BELAY__LIMIT_BUCKET ? limit->r : limit->b) * percent;
+  return config;
 }
 
 /* ---- which bucket ---- */
@@ -36,19 +37,21 @@ static int64_t divide_up(int64_t value, int64_t by) {
 }
 
 /* The debt at this time. */
-static int64_t leaked(const terms_t *terms, const bucket_t *bucket, size_t i, uint64_t now) {
+static int64_t leaked(const limit_config_t *config, const bucket_t *bucket, size_t i,
+                      uint64_t now) {
   int64_t debt = bucket->debts[i];
-  if (terms->leak == 0)
-    return now - bucket->taken >= (uint64_t)terms->idle ? 0 : debt;
+  if (config->leak == 0)
+    return now - bucket->taken >= (uint64_t)config->idle ? 0 : debt;
   uint64_t elapsed = now - bucket->at;
-  return elapsed >= (uint64_t)divide_up(debt, terms->leak) ? 0
-                                                           : debt - (int64_t)elapsed * terms->leak;
+  return elapsed >= (uint64_t)divide_up(debt, config->leak)
+             ? 0
+             : debt - (int64_t)elapsed * config->leak;
 }
 
 static void leak(const belay_limiter_t *limiter, bucket_t *bucket, uint64_t now) {
   for (size_t i = 0; i < limiter->policy->limits_len; i++) {
-    terms_t terms = terms_of(&limiter->policy->limits[i], limiter->options.away_percent);
-    bucket->debts[i] = leaked(&terms, bucket, i, now);
+    limit_config_t config = config_of(&limiter->policy->limits[i], limiter->options.away_percent);
+    bucket->debts[i] = leaked(&config, bucket, i, now);
   }
   bucket->at = now;
 }
@@ -102,16 +105,16 @@ static bucket_t *find(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
 /* ---- taking from it ---- */
 
 /* Microseconds until there is room for the cost. 0: there is room now; -1: never. */
-static int64_t retry_after(const terms_t *terms, const bucket_t *bucket, int64_t debt, int64_t cost,
-                           uint64_t now) {
-  if (cost > terms->most)
+static int64_t retry_after(const limit_config_t *config, const bucket_t *bucket, int64_t debt,
+                           int64_t cost, uint64_t now) {
+  if (cost > config->most)
     return -1;
-  int64_t over = debt + cost * terms->token - terms->most * terms->token;
+  int64_t over = debt + cost * config->token - config->most * config->token;
   if (over <= 0)
     return 0;
-  if (terms->leak == 0)
-    return terms->idle - (int64_t)(now - bucket->taken);
-  return divide_up(over, terms->leak);
+  if (config->leak == 0)
+    return config->idle - (int64_t)(now - bucket->taken);
+  return divide_up(over, config->leak);
 }
 
 static void take(const belay_limiter_t *limiter, bucket_t *bucket, int64_t cost, uint64_t now,
@@ -121,8 +124,8 @@ static void take(const belay_limiter_t *limiter, bucket_t *bucket, int64_t cost,
   result->retry_after_us = 0;
   leak(limiter, bucket, now);
   for (size_t i = 0; i < policy->limits_len; i++) {
-    terms_t terms = terms_of(&policy->limits[i], limiter->options.away_percent);
-    int64_t retry = retry_after(&terms, bucket, bucket->debts[i], cost, now);
+    limit_config_t config = config_of(&policy->limits[i], limiter->options.away_percent);
+    int64_t retry = retry_after(&config, bucket, bucket->debts[i], cost, now);
     if (retry == 0)
       continue;
     if (result->verdict == BELAY_ALLOWED || retry < 0 || retry > result->retry_after_us) {
@@ -134,10 +137,10 @@ static void take(const belay_limiter_t *limiter, bucket_t *bucket, int64_t cost,
       break;
   }
   for (size_t i = 0; i < policy->limits_len; i++) {
-    terms_t terms = terms_of(&policy->limits[i], limiter->options.away_percent);
+    limit_config_t config = config_of(&policy->limits[i], limiter->options.away_percent);
     if (result->verdict == BELAY_ALLOWED)
-      bucket->debts[i] += cost * terms.token;
-    int64_t room = terms.most - divide_up(bucket->debts[i], terms.token);
+      bucket->debts[i] += cost * config.token;
+    int64_t room = config.most - divide_up(bucket->debts[i], config.token);
     if (result->remaining < 0 || room < result->remaining)
       result->remaining = room;
   }

@@ -67,7 +67,7 @@ static void begin_member(const char *name) {
 }
 
 /* Returns true if members are written. */
-static bool wanted(void) {
+static bool is_shown(void) {
   return out.form == OUT_JSON || (out.form == OUT_PLAIN && !out.said);
 }
 
@@ -79,7 +79,7 @@ static void add_text(const void *bytes, size_t len) {
 }
 
 void out_text(const char *name, const void *bytes, size_t len) {
-  if (!wanted())
+  if (!is_shown())
     return;
   begin_member(name);
   add_text(bytes, len);
@@ -94,7 +94,7 @@ void out_string(const char *name, const char *text) {
 
 /* Add a member with a value for each form. */
 static void add_plain(const char *name, const char *json, const char *plain) {
-  if (!wanted())
+  if (!is_shown())
     return;
   begin_member(name);
   const char *value = out.form == OUT_JSON ? json : plain;
@@ -160,7 +160,7 @@ void out_wide_if(const char *name, bool known, int64_t value) {
 
 void out_list_begin(const char *name) {
   out.listed = 0;
-  if (!wanted())
+  if (!is_shown())
     return;
   begin_member(name);
   if (out.form == OUT_JSON)
@@ -168,7 +168,7 @@ void out_list_begin(const char *name) {
 }
 
 void out_list_text(const void *bytes, size_t len) {
-  if (!wanted())
+  if (!is_shown())
     return;
   if (out.listed++ > 0)
     text_add(&out.line, out.form == OUT_JSON ? "," : " ", 1);

@@ -8,12 +8,13 @@ static int read_pong(belay__operation_t *operation, const belay__call_t *call,
   return belay__reply_is(reply, "PONG", 4) ? 0 : BELAY_EPROTO;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_caller(belay_request_t *request, void (*cb)(void),
+                          const belay__answer_t *answer) {
   (void)request;
   ((belay_client_cb)cb)(answer->client, answer->status);
 }
 
-static const belay__request_ops_t ops = {.read = read_pong, .notify = tell};
+static const belay__request_ops_t ops = {.read = read_pong, .notify = notify_caller};
 
 int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_cb cb) {
   int error = belay__client_check(client);

@@ -41,7 +41,7 @@ typedef struct belay__bloom_batch_kind {
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
   /* Called after other or lost. Returns as belay__bloom_look() does, which NULL stands for. */
-  int (*look)(belay__operation_t *operation);
+  int (*check_config)(belay__operation_t *operation);
   /* List the layers for the census. Returns their number; -1: the round did not report them. */
   int (*live)(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]);
   /* Make the info from batch->census. Returns as ops->next does. */

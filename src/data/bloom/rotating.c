@@ -126,7 +126,7 @@ static int read_items(belay__operation_t *operation, const belay__call_t *call,
 
 /* The configuration is missing or another one. If its items could not be found any more, nothing is
  * lost, and the operation starts again. */
-static int look(belay__operation_t *operation) {
+static int check_config(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   belay__bloom_op_t *op = belay__bloom_op(operation);
   const belay__bloom_batch_t *batch = op->plan;
@@ -171,14 +171,14 @@ static int end_info(belay__operation_t *operation) {
     info->saturation = (double)batch->census[i].bits_set / form->shape.segment_bits;
     belay__bloom_info_add(info, &form->shape, batch->census[i].bits_set, &items);
   }
-  return info->remaining_ms != -2 ? 0 : look(operation);
+  return info->remaining_ms != -2 ? 0 : check_config(operation);
 }
 
 static const belay__bloom_batch_kind_t batch_kind = {.plan = sizeof(belay__bloom_batch_t),
                                                      .bits_of_item = bits_of_item,
                                                      .make = make,
                                                      .read = read_items,
-                                                     .look = look,
+                                                     .check_config = check_config,
                                                      .live = live,
                                                      .end_info = end_info};
 

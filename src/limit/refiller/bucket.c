@@ -78,7 +78,8 @@ static int read_deleted(belay__operation_t *operation, const belay__call_t *call
   return 0;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_caller(belay_request_t *request, void (*cb)(void),
+                          const belay__answer_t *answer) {
   const belay_bucket_state_t unknown = {.tokens = -1, .index = -1};
   const belay_bucket_state_t state = {.applied = answer->values[APPLIED] != 0,
                                       .tokens = answer->values[TOKENS],
@@ -86,12 +87,12 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((belay_bucket_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
 }
 
-static const belay__request_ops_t fetch_ops = {.read = read_state, .notify = tell};
+static const belay__request_ops_t fetch_ops = {.read = read_state, .notify = notify_caller};
 static const belay__request_ops_t add_ops = {
-    .read = read_added, .notify = tell, .idempotent = true};
+    .read = read_added, .notify = notify_caller, .idempotent = true};
 static const belay__request_ops_t read_ops = {
-    .read = read_state, .notify = tell, .idempotent = true};
-static const belay__request_ops_t delete_ops = {.read = read_deleted, .notify = tell};
+    .read = read_state, .notify = notify_caller, .idempotent = true};
+static const belay__request_ops_t delete_ops = {.read = read_deleted, .notify = notify_caller};
 
 /* ---- operations ---- */
 

@@ -187,7 +187,7 @@ local function converted(k, p, q, a, b, c, K, P, B)
 end
 
 -- Advance all limits to the present time, and compute the free room
-local now_owed, free = '', math.huge
+local present_debts, free = '', math.huge
 for i = 1, limits do
   local K, P, R, B = unpack('<dddd', policy, i * 32 - 31)
   local a, b, c, k, p, r, q = 0, 0, 0, K, P, R, B
@@ -228,7 +228,7 @@ for i = 1, limits do
   else
     free = math.min(free, B - b)
   end
-  now_owed = now_owed .. pack('<ddddddd', a, b, c, K, P, R, B)
+  present_debts = present_debts .. pack('<ddddddd', a, b, c, K, P, R, B)
 end
 if changed or lapsed then
   since, last = since + 1, 0
@@ -274,12 +274,12 @@ elseif op == 'reserve' then
   local longest
   longest, remember = unpack('<dd', ARGV[4])
   for i = 1, limits do
-    local a, b, c, K, P, R, B = unpack('<ddddddd', now_owed, i * 56 - 55)
+    local a, b, c, K, P, R, B = unpack('<ddddddd', present_debts, i * 56 - 55)
     wait = math.max(wait, math.ceil((a + cost * P - B) / R))
   end
   charge = now >= ban and wait <= longest
   for i = 1, limits do
-    local a, b, c, K, P, R = unpack('<dddddd', now_owed, i * 56 - 55)
+    local a, b, c, K, P, R = unpack('<dddddd', present_debts, i * 56 - 55)
     charge = charge and math.max(a, wait * R) + cost * P <= MOST
   end
   act, answer = now + wait, charge and wait or -1
@@ -293,13 +293,13 @@ elseif op == 'cancel' then
   end
 end
 
-local owed, marks, left, waiting = '', '', ban - now, math.max(last - now, 0)
+local debts, marks, left, waiting = '', '', ban - now, math.max(last - now, 0)
 if refund then
   refund = valid == since and taken <= now and #thirds == limits * 8
   answer = refund and cost or 0
 end
 for i = 1, limits do
-  local a, b, c, K, P, R, B = unpack('<ddddddd', now_owed, i * 56 - 55)
+  local a, b, c, K, P, R, B = unpack('<ddddddd', present_debts, i * 56 - 55)
   if charge then
     if K == BUCKET then
       local more = math.max(wait * R - a, 0) + cost * P
@@ -338,19 +338,19 @@ for i = 1, limits do
   else
     left = math.max(left, (K == SLIDING and b > 0 and 2 * P or P) - (now - a))
   end
-  owed, marks = owed .. pack('<ddddddd', a, b, c, K, P, R, B), marks .. pack('<d', b)
+  debts, marks = debts .. pack('<ddddddd', a, b, c, K, P, R, B), marks .. pack('<d', b)
 end
 
 -- Write the value and reply
 if op == 'cancel' then
   answer = -1 - (-1 - answer) -- rounded as the stored value is
 end
-local reply = pack('<dddd', answer, now, since, ban) .. owed
+local reply = pack('<dddd', answer, now, since, ban) .. debts
 if charge or refund or write then
   if left > 0 then
     last = math.max(last, op == 'reserve' and charge and act or 0)
     last = last > now and last or 0
-    local text = answer == last and reply or pack('<dddd', last, now, since, ban) .. owed
+    local text = answer == last and reply or pack('<dddd', last, now, since, ban) .. debts
     call('SET', KEYS[1], text, 'PX', string.format('%.0f', math.ceil(left / 1000)))
   elseif value then
     call('DEL', KEYS[1])
