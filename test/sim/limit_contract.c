@@ -30,16 +30,16 @@ static belay__policy_t policy_of(const limit_policy_t *from) {
   return policy;
 }
 
-static belay__limit_reply_t owed_of(const limit_outcome_t *outcome) {
+static belay__limit_reply_t used_of(const limit_outcome_t *outcome) {
   const limit_state_t *reply = &outcome->reply;
-  belay__limit_reply_t owed = {
+  belay__limit_reply_t used = {
       .answer = outcome->answer, .at = reply->at, .since = reply->since, .ban = reply->ban};
   for (size_t i = 0; i < reply->count; i++) {
-    owed.limits[i].a = reply->owed[i].a;
-    owed.limits[i].b = reply->owed[i].b;
-    owed.limits[i].c = reply->owed[i].c;
+    used.limits[i].a = reply->used[i].a;
+    used.limits[i].b = reply->used[i].b;
+    used.limits[i].c = reply->used[i].c;
   }
-  return owed;
+  return used;
 }
 
 /* True if the cost is admitted then without earlier requests. */
@@ -55,18 +55,18 @@ static bool is_as_new(const limit_case_t *one, int64_t now) {
   limit_outcome_t outcome = limit_model(&state, NULL, &request);
   bool nothing = outcome.reply.ban <= now;
   for (size_t i = 0; i < outcome.reply.count; i++) {
-    const limit_owed_t *owed = &outcome.reply.owed[i];
-    nothing &= owed->rule.kind == LIMIT_BUCKET ? owed->a == 0 : owed->b == 0 && owed->c == 0;
+    const limit_used_t *used = &outcome.reply.used[i];
+    nothing &= used->rule.kind == LIMIT_BUCKET ? used->a == 0 : used->b == 0 && used->c == 0;
   }
   return nothing;
 }
 
 static const char *judge(const limit_case_t *one, int64_t cost) {
   belay__policy_t policy = policy_of(&one->policy);
-  belay__limit_reply_t owed = owed_of(&one->outcome);
+  belay__limit_reply_t used = used_of(&one->outcome);
   belay_limiter_result_t is = {0};
-  int64_t now = owed.at;
-  belay__policy_judge(&policy, &owed, cost, &is);
+  int64_t now = used.at;
+  belay__policy_judge(&policy, &used, cost, &is);
   if (cost > policy.most)
     return is.retry_after_us == -1 ? NULL : "never";
   if (is.retry_after_us < 0 || !admits(one, cost, now + is.retry_after_us))
@@ -77,7 +77,7 @@ static const char *judge(const limit_case_t *one, int64_t cost) {
     return "the remaining tokens";
   if (is.remaining < policy.most && admits(one, is.remaining + 1, now))
     return "the remaining tokens, too few";
-  if (is.banned ? owed.ban != now + is.retry_after_us : owed.ban > now + is.retry_after_us)
+  if (is.banned ? used.ban != now + is.retry_after_us : used.ban > now + is.retry_after_us)
     return "whether it is a ban";
   if (!is_as_new(one, now + is.reset_after_us))
     return "when it is as new";
@@ -170,9 +170,9 @@ static void keep_act(run_t *run, const limit_request_t *request, const limit_out
   act->refund.taken = outcome->reply.at;
   act->refund.since = outcome->reply.since;
   for (size_t i = 0; i < outcome->reply.count; i++)
-    act->refund.thirds[i] = outcome->reply.owed[i].rule.kind == LIMIT_BUCKET
-                                ? outcome->reply.owed[i].b
-                                : outcome->reply.owed[i].a;
+    act->refund.thirds[i] = outcome->reply.used[i].rule.kind == LIMIT_BUCKET
+                                ? outcome->reply.used[i].b
+                                : outcome->reply.used[i].a;
 }
 
 /* An immediate refund restores the former state. */
@@ -186,7 +186,7 @@ static void expect_identity(const run_t *run, const limit_state_t *before) {
   assert_int_equal(limit_model(&state, NULL, &request).answer, request.cost);
   limit_outcome_t is = limit_model(&state, NULL, &peek);
   for (size_t i = 0; i < run->policy.count; i++) {
-    const limit_owed_t *a = &is.reply.owed[i], *b = &expected.reply.owed[i];
+    const limit_used_t *a = &is.reply.used[i], *b = &expected.reply.used[i];
     bool nothing = a->rule.kind != LIMIT_BUCKET && a->b == 0 && a->c == 0;
     assert_true(a->a == b->a || nothing);
     if (state.count > 0 ||

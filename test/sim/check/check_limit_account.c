@@ -98,35 +98,35 @@ sim_limit_request_t *sim_limits_request(sim_world_t *world, unsigned number) {
 /* ---- rules: bound, due ---- */
 
 /* The debt, in units, after it has leaked since a time. */
-static int64_t leaked(const belay_limit_t *limit, int64_t owed, uint64_t since, uint64_t now) {
+static int64_t leaked(const belay_limit_t *limit, int64_t debt, uint64_t since, uint64_t now) {
   uint64_t us = now > since ? now - since : 0;
-  return us <= (uint64_t)(owed / limit->count) ? owed - (int64_t)us * limit->count : 0;
+  return us <= (uint64_t)(debt / limit->count) ? debt - (int64_t)us * limit->count : 0;
 }
 
-typedef struct owed {
+typedef struct debt {
   int64_t used, charged; /* units of a bucket */
   uint64_t at_us;
-} owed_t;
+} debt_t;
 
-static void add(const belay_limit_t *limit, owed_t *owed, const sim_entry_t *entry) {
+static void add(const belay_limit_t *limit, debt_t *debt, const sim_entry_t *entry) {
   uint64_t at = entry->at_us;
-  owed->used = leaked(limit, owed->used, owed->at_us, at) + entry->used * limit->period_us;
-  owed->charged = leaked(limit, owed->charged, owed->at_us, at) + entry->charged * limit->period_us;
-  owed->at_us = at;
+  debt->used = leaked(limit, debt->used, debt->at_us, at) + entry->used * limit->period_us;
+  debt->charged = leaked(limit, debt->charged, debt->at_us, at) + entry->charged * limit->period_us;
+  debt->at_us = at;
 }
 
-static owed_t begin(const sim_account_t *account, size_t i) {
-  return (owed_t){
+static debt_t begin(const sim_account_t *account, size_t i) {
+  return (debt_t){
       .used = account->used[i], .charged = account->charged[i], .at_us = account->before_us};
 }
 
 int64_t sim_account_over(const sim_account_t *account, const belay_limit_t *limit, size_t i,
                          size_t from) {
-  owed_t owed = begin(account, i);
+  debt_t debt = begin(account, i);
   int64_t over = INT64_MIN;
   for (size_t j = 0; j < account->len; j++) {
-    add(limit, &owed, &account->entry[j]);
-    int64_t more = owed.used - limit->burst * limit->period_us;
+    add(limit, &debt, &account->entry[j]);
+    int64_t more = debt.used - limit->burst * limit->period_us;
     if (j >= from && account->entry[j].used > 0 && more > over)
       over = more;
   }
@@ -186,13 +186,13 @@ void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned 
 static bool is_full(const sim_account_t *account, const belay_limit_t *limit, size_t i,
                     uint64_t now, int64_t cost, int64_t within_us) {
   if (limit->kind == BELAY_LIMIT_BUCKET) {
-    owed_t owed = begin(account, i);
+    debt_t debt = begin(account, i);
     for (size_t j = 0; j < account->len && account->entry[j].at_us <= now; j++)
-      add(limit, &owed, &account->entry[j]);
-    owed.charged = leaked(limit, owed.charged, owed.at_us, now);
+      add(limit, &debt, &account->entry[j]);
+    debt.charged = leaked(limit, debt.charged, debt.at_us, now);
     for (size_t j = account->len; j-- > 0 && account->entry[j].at_us > now;) /* on credit */
-      owed.charged += account->entry[j].charged * limit->period_us;
-    return owed.charged + (cost - limit->burst) * limit->period_us > within_us * limit->count;
+      debt.charged += account->entry[j].charged * limit->period_us;
+    return debt.charged + (cost - limit->burst) * limit->period_us > within_us * limit->count;
   }
   uint64_t span = (uint64_t)limit->period_us * (limit->kind == BELAY_LIMIT_SLIDING ? 2 : 1);
   return sum_since(account, now - span, false) + cost > limit->count;
@@ -214,11 +214,11 @@ void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned ke
 
 static void sum_up(const sim_limits_t *limits, sim_account_t *account) {
   for (size_t i = 0; i < limits->n; i++) {
-    owed_t owed = begin(account, i);
+    debt_t debt = begin(account, i);
     for (size_t j = 0; j < SIM_ENTRIES / 2 && limits->limit[i].kind == BELAY_LIMIT_BUCKET; j++)
-      add(&limits->limit[i], &owed, &account->entry[j]);
-    account->used[i] = owed.used;
-    account->charged[i] = owed.charged;
+      add(&limits->limit[i], &debt, &account->entry[j]);
+    account->used[i] = debt.used;
+    account->charged[i] = debt.charged;
   }
   account->before_us = account->entry[SIM_ENTRIES / 2 - 1].at_us;
   account->len -= SIM_ENTRIES / 2;

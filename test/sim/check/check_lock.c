@@ -19,7 +19,7 @@ static sim_seen_t *seen_of(const sim_lock_t *lock) {
 void sim_lock_let_go(sim_lock_t *lock) {
   lock->held = false;
   if (lock->token != NULL)
-    lock->token->pins--;
+    lock->token->holders--;
   lock->token = NULL;
 }
 

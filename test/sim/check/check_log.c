@@ -43,7 +43,7 @@ sim_token_t *sim_log_get(sim_log_t *log, const uint8_t bytes[BELAY__TOKEN_BYTES]
   do { /* every key and every hold ends at some time */
     log->last = (log->last + 1) % SIM_TOKENS;
     token = &log->token[log->last];
-  } while (token->used && (token->now_on != 0 || token->pins > 0));
+  } while (token->used && (token->now_on != 0 || token->holders > 0));
   if (token->used)
     forget(log, (int)log->last);
   unsigned slot = slot_of(bytes);
@@ -285,21 +285,21 @@ void sim_check_restarted(sim_server_t *server) {
 
 /* ---- rules: ttl, leaks ---- */
 
-typedef struct look {
+typedef struct ttl_check {
   sim_check_t *check;
   const sim_server_t *server;
-} look_t;
+} ttl_check_t;
 
 /* The library leaves keys of two families without a ttl. */
 static void check_ttl(void *ctx, engine_bytes_t key, const char *type, int64_t ttl_ms) {
   static const char *const lasting[] = {"::node::{marker}", "::idgen::{"};
-  const look_t *look = ctx;
+  const ttl_check_t *ttl_check = ctx;
   (void)type;
   for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
     if (ttl_ms >= 0 || memmem(key.at, key.len, lasting[i], strlen(lasting[i])) != NULL)
       return;
-  sim_violation(look->check->world, "ttl: %.*s on %s has none", (int)key.len, key.at,
-                look->server->name);
+  sim_violation(ttl_check->check->world, "ttl: %.*s on %s has none", (int)key.len, key.at,
+                ttl_check->server->name);
 }
 
 /* True if a handle acquires with it, holds it, or is releasing it. */
@@ -379,10 +379,10 @@ void sim_strays_begin(sim_check_t *check) {
 void sim_check_regularly(sim_world_t *world) {
   for (unsigned i = 0; i < world->scenario->servers; i++) {
     const sim_server_t *server = &world->server[i];
-    look_t look = {.check = world->check, .server = server};
+    ttl_check_t ttl_check = {.check = world->check, .server = server};
     if (server->down)
       continue;
-    engine_each_key(server->engine, sim_server_clock(server), check_ttl, &look);
+    engine_each_key(server->engine, sim_server_clock(server), check_ttl, &ttl_check);
   }
 }
 

@@ -190,11 +190,11 @@ void sim_queue_check(sim_check_t *check) {
 
 /* ---- rules: leaks ---- */
 
-typedef struct look {
+typedef struct value_check {
   sim_check_t *check;
   const sim_server_t *server;
   int64_t now_ms;
-} look_t;
+} value_check_t;
 
 /* The latest token is remembered with its fencing number. */
 static bool remembers(engine_bytes_t key) {
@@ -204,24 +204,24 @@ static bool remembers(engine_bytes_t key) {
 }
 
 static void check_value(void *ctx, engine_bytes_t key, engine_bytes_t word, int64_t until_ms) {
-  const look_t *look = ctx;
-  sim_check_t *check = look->check;
+  const value_check_t *value_check = ctx;
+  sim_check_t *check = value_check->check;
   sim_holder_t holder;
-  if (until_ms <= look->now_ms || remembers(key))
+  if (until_ms <= value_check->now_ms || remembers(key))
     return; /* it has expired, and will be swept */
   bool held = sim_read_holder(word, &holder) && holder.process < check->world->scenario->processes;
   const sim_token_t *token = held ? sim_log_find(&check->log, holder.token) : NULL;
   if (token != NULL && check->seen[holder.process].closed &&
-      !sim_is_excused(check, look->server, holder.process, holder.life, token->ghostly,
-                      token->came[look->server->index]))
+      !sim_is_excused(check, value_check->server, holder.process, holder.life, token->ghostly,
+                      token->came[value_check->server->index]))
     sim_violation(check->world, "leaks: %.*s on %s keeps a token of p%u, which is closed",
-                  (int)key.len, key.at, look->server->name, holder.process);
+                  (int)key.len, key.at, value_check->server->name, holder.process);
   const sim_ticket_t *ticket = is_ticket(word) ? find(&check->queue, word.at) : NULL;
   if (ticket != NULL && check->seen[ticket->process].closed &&
-      !sim_is_excused(check, look->server, ticket->process, ticket->life, ticket->ghostly,
+      !sim_is_excused(check, value_check->server, ticket->process, ticket->life, ticket->ghostly,
                       ticket->came))
     sim_violation(check->world, "leaks: %.*s on %s keeps a ticket of p%u, which is closed",
-                  (int)key.len, key.at, look->server->name, ticket->process);
+                  (int)key.len, key.at, value_check->server->name, ticket->process);
 }
 
 void sim_queue_end(sim_check_t *check) {
@@ -230,9 +230,9 @@ void sim_queue_end(sim_check_t *check) {
     return;
   for (unsigned i = 0; i < world->scenario->servers; i++) {
     const sim_server_t *server = &world->server[i];
-    look_t look = {.check = check, .server = server};
-    look.now_ms = (int64_t)(sim_server_clock(server) / 1000);
+    value_check_t value_check = {.check = check, .server = server};
+    value_check.now_ms = (int64_t)(sim_server_clock(server) / 1000);
     if (!server->down)
-      engine_each_value(server->engine, sim_server_clock(server), check_value, &look);
+      engine_each_value(server->engine, sim_server_clock(server), check_value, &value_check);
   }
 }

@@ -100,8 +100,8 @@ static void granted(sim_lock_t *lock) {
   if (deadline >= now + 1000 && belay_lock_token(lock->handle, text, sizeof text) < 42)
     report(lock, "callbacks", "granted, and it has no token", 0);
   if (lock->token != NULL)
-    lock->token->pins--;
-  token->pins++;
+    lock->token->holders--;
+  token->holders++;
   lock->token = token;
   lock->held = true;
   lock->silent_extend = lock->lost_taken = false;

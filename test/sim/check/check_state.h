@@ -22,7 +22,7 @@ struct sim_token {
   bool ghostly; /* was set by bytes of a dead connection */
   bool found;   /* sim_check_restarted() */
   unsigned name;
-  unsigned pins; /* holders */
+  unsigned holders; /* number of holders of the token */
   unsigned process, life;
   uint8_t set_on, now_on;
   uint8_t removed_on;             /* by a command */

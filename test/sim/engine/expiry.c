@@ -22,7 +22,7 @@ static void pexpire(engine_call_t *call) {
   if (!engine_get_integer(call, call->argv[2], &value) ||
       !engine_to_end(call, from_now ? "pexpire" : "pexpireat", value, from_now, &ends_ms))
     return;
-  engine_object_t *object = engine_look(call, call->argv[1]);
+  engine_object_t *object = engine_lookup(call, call->argv[1]);
   if (object == NULL) {
     engine_reply_integer(call, 0);
     return;
@@ -36,7 +36,7 @@ static void pexpire(engine_call_t *call) {
 
 /* -2: there is no such key; -1: it has no end. */
 static void pttl(engine_call_t *call) {
-  const engine_object_t *object = engine_look(call, call->argv[1]);
+  const engine_object_t *object = engine_lookup(call, call->argv[1]);
   if (object == NULL || object->ends_ms == ENGINE_FOREVER)
     engine_reply_integer(call, object == NULL ? -2 : -1);
   else
@@ -44,7 +44,7 @@ static void pttl(engine_call_t *call) {
 }
 
 static void persist(engine_call_t *call) {
-  engine_object_t *object = engine_look(call, call->argv[1]);
+  engine_object_t *object = engine_lookup(call, call->argv[1]);
   bool has_end = object != NULL && object->ends_ms != ENGINE_FOREVER;
   if (has_end)
     object->ends_ms = ENGINE_FOREVER;

@@ -4,7 +4,7 @@
 static void del(engine_call_t *call) {
   int64_t count = 0;
   for (size_t i = 1; i < call->argc; i++) {
-    engine_object_t *object = engine_look(call, call->argv[i]);
+    engine_object_t *object = engine_lookup(call, call->argv[i]);
     if (object == NULL)
       continue;
     engine_delete(call, object);
@@ -16,17 +16,17 @@ static void del(engine_call_t *call) {
 static void exists(engine_call_t *call) {
   int64_t count = 0;
   for (size_t i = 1; i < call->argc; i++)
-    count += engine_look(call, call->argv[i]) != NULL;
+    count += engine_lookup(call, call->argv[i]) != NULL;
   engine_reply_integer(call, count);
 }
 
 static void type(engine_call_t *call) {
-  const engine_object_t *object = engine_look(call, call->argv[1]);
+  const engine_object_t *object = engine_lookup(call, call->argv[1]);
   engine_reply_status(call, object == NULL ? "none" : engine_type_name(object->type));
 }
 
 static void rename_key(engine_call_t *call) {
-  engine_object_t *object = engine_look(call, call->argv[1]);
+  engine_object_t *object = engine_lookup(call, call->argv[1]);
   if (object == NULL) {
     engine_reply_error(call, "ERR no such key");
     return;

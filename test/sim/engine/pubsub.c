@@ -85,7 +85,7 @@ void engine_pubsub_free(engine_t *engine) {
 
 /* ---- commands ---- */
 
-static void tell(engine_call_t *call, const char *what, engine_bytes_t name) {
+static void reply_count(engine_call_t *call, const char *what, engine_bytes_t name) {
   engine_reply_push(call, 3);
   engine_reply_text(call, what);
   engine_reply_bytes(call, name);
@@ -99,7 +99,7 @@ static void subscribe(engine_call_t *call) {
       topic = engine_table_add(&call->engine->topics, call->argv[i], sizeof *topic);
     if (find_channel(call->conn, topic) == NULL)
       join(call->conn, topic);
-    tell(call, "subscribe", call->argv[i]);
+    reply_count(call, "subscribe", call->argv[i]);
   }
 }
 
@@ -114,7 +114,7 @@ static void unsubscribe(engine_call_t *call) {
     channel_t *channel = topic != NULL ? find_channel(call->conn, topic) : NULL;
     if (channel != NULL)
       leave(call->engine, channel);
-    tell(call, "unsubscribe", call->argv[i]);
+    reply_count(call, "unsubscribe", call->argv[i]);
   }
 }
 

@@ -13,8 +13,8 @@ static engine_bytes_t nothing(void) {
   return (engine_bytes_t){NULL, 0};
 }
 
-static void tell(engine_t *engine, engine_bytes_t key, engine_bytes_t was, engine_bytes_t is,
-                 engine_cause_t cause) {
+static void report_change(engine_t *engine, engine_bytes_t key, engine_bytes_t was,
+                          engine_bytes_t is, engine_cause_t cause) {
   const engine_hooks_t *hooks = &engine->options.hooks;
   if (hooks->changed != NULL)
     hooks->changed(hooks->ctx, key, was, is, cause);
@@ -107,7 +107,8 @@ void engine_keys_copy(engine_table_t *to, const engine_table_t *from) {
 static void remove_object(engine_t *engine, engine_object_t *object, engine_cause_t cause) {
   engine_table_remove(&engine->keys, &object->entry);
   if (object->type == ENGINE_STRING)
-    tell(engine, object->entry.key, engine_buffer_bytes(&object->as.string), nothing(), cause);
+    report_change(engine, object->entry.key, engine_buffer_bytes(&object->as.string), nothing(),
+                  cause);
   clear_value(object);
   free(object);
 }
@@ -116,7 +117,7 @@ void engine_delete(engine_call_t *call, engine_object_t *object) {
   remove_object(call->engine, object, ENGINE_BY_COMMAND);
 }
 
-engine_object_t *engine_look(engine_call_t *call, engine_bytes_t key) {
+engine_object_t *engine_lookup(engine_call_t *call, engine_bytes_t key) {
   engine_object_t *object = (engine_object_t *)engine_table_find(&call->engine->keys, key);
   if (object == NULL || !engine_has_ended(object, call->now_ms))
     return object;
@@ -126,7 +127,7 @@ engine_object_t *engine_look(engine_call_t *call, engine_bytes_t key) {
 
 bool engine_find(engine_call_t *call, engine_bytes_t key, engine_type_t type,
                  engine_object_t **found) {
-  *found = engine_look(call, key);
+  *found = engine_lookup(call, key);
   if (*found == NULL || (*found)->type == type)
     return true;
   engine_reply_wrongtype(call);
@@ -143,7 +144,7 @@ bool engine_find_or_make(engine_call_t *call, engine_bytes_t key, engine_type_t 
 }
 
 engine_object_t *engine_make(engine_call_t *call, engine_bytes_t key, engine_type_t type) {
-  engine_object_t *object = engine_look(call, key);
+  engine_object_t *object = engine_lookup(call, key);
   if (object != NULL)
     engine_delete(call, object);
   return add(&call->engine->keys, key, type);
@@ -151,7 +152,7 @@ engine_object_t *engine_make(engine_call_t *call, engine_bytes_t key, engine_typ
 
 void engine_rename(engine_call_t *call, engine_object_t *object, engine_bytes_t key) {
   engine_t *engine = call->engine;
-  engine_object_t *old = engine_look(call, key);
+  engine_object_t *old = engine_lookup(call, key);
   if (old != NULL)
     engine_delete(call, old);
   engine_object_t *copy = add(&engine->keys, key, object->type);
@@ -160,8 +161,8 @@ void engine_rename(engine_call_t *call, engine_object_t *object, engine_bytes_t 
   engine_table_remove(&engine->keys, &object->entry);
   if (copy->type == ENGINE_STRING) {
     engine_bytes_t bytes = engine_buffer_bytes(&copy->as.string);
-    tell(engine, object->entry.key, bytes, nothing(), ENGINE_BY_COMMAND);
-    tell(engine, copy->entry.key, nothing(), bytes, ENGINE_BY_COMMAND);
+    report_change(engine, object->entry.key, bytes, nothing(), ENGINE_BY_COMMAND);
+    report_change(engine, copy->entry.key, nothing(), bytes, ENGINE_BY_COMMAND);
   }
   free(object);
 }
@@ -187,7 +188,7 @@ void engine_flush(engine_call_t *call) {
 
 /* The string at a key; an empty one if there was none, without bytes if it had another type. */
 static engine_object_t *make_string(engine_call_t *call, engine_bytes_t key) {
-  engine_object_t *object = engine_look(call, key);
+  engine_object_t *object = engine_lookup(call, key);
   if (object == NULL) {
     object = add(&call->engine->keys, key, ENGINE_STRING);
   } else if (object->type != ENGINE_STRING) {
@@ -206,8 +207,8 @@ engine_object_t *engine_string_put(engine_call_t *call, engine_bytes_t key, engi
   engine_buffer_set(&object->as.string, bytes.at, bytes.len);
   if (!keep_ttl)
     object->ends_ms = ENGINE_FOREVER;
-  tell(call->engine, object->entry.key, (engine_bytes_t){was.at, was.len},
-       engine_buffer_bytes(&object->as.string), ENGINE_BY_COMMAND);
+  report_change(call->engine, object->entry.key, (engine_bytes_t){was.at, was.len},
+                engine_buffer_bytes(&object->as.string), ENGINE_BY_COMMAND);
   engine_buffer_free(&was);
   return object;
 }
@@ -232,6 +233,7 @@ engine_object_t *engine_string_open(engine_call_t *call, engine_bytes_t key, siz
 
 void engine_string_close(engine_call_t *call, engine_object_t *object) {
   engine_t *engine = call->engine;
-  tell(engine, object->entry.key, engine->was_there ? engine_buffer_bytes(&engine->was) : nothing(),
-       engine_buffer_bytes(&object->as.string), ENGINE_BY_COMMAND);
+  report_change(engine, object->entry.key,
+                engine->was_there ? engine_buffer_bytes(&engine->was) : nothing(),
+                engine_buffer_bytes(&object->as.string), ENGINE_BY_COMMAND);
 }

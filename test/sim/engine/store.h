@@ -134,7 +134,7 @@ static inline bool engine_has_ended(const engine_object_t *object, int64_t now_m
 
 /* The object at that key; NULL: none. Expired objects are removed here, as Redis does; so an
  * older pointer to an object of the same key is invalid afterwards. */
-engine_object_t *engine_look(engine_call_t *call, engine_bytes_t key);
+engine_object_t *engine_lookup(engine_call_t *call, engine_bytes_t key);
 
 /* The same for one type: *found is NULL if there is no key. False: it has another type, and
  * WRONGTYPE is the reply. */

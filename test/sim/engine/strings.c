@@ -57,7 +57,7 @@ static void set(engine_call_t *call) {
   int64_t ends_ms = ENGINE_FOREVER;
   if (!parse_wishes(call, &flags, &time) || (time != NULL && !read_time(call, *time, &ends_ms)))
     return;
-  engine_object_t *object = engine_look(call, call->argv[1]);
+  engine_object_t *object = engine_lookup(call, call->argv[1]);
   bool gets = (flags & GET) != 0;
   if (gets && object != NULL && object->type != ENGINE_STRING) {
     engine_reply_wrongtype(call);

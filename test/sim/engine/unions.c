@@ -31,7 +31,7 @@ static bool read_keys(engine_call_t *call, joining_t *joining) {
 /* Each is there, or is a set of either kind; a plain one's members have the score 1. */
 static bool check_types(engine_call_t *call, const joining_t *joining) {
   for (size_t i = 0; i < joining->keys; i++) {
-    const engine_object_t *object = engine_look(call, call->argv[3 + i]);
+    const engine_object_t *object = engine_lookup(call, call->argv[3 + i]);
     if (object == NULL || object->type == ENGINE_SET || object->type == ENGINE_ZSET)
       continue;
     engine_reply_wrongtype(call);
@@ -111,7 +111,7 @@ static void join_all(engine_call_t *call, joining_t *joining) {
   size_t done = 0;
   for (size_t size = 0; done < joining->keys; size++)
     for (size_t i = 0; i < joining->keys; i++) {
-      const engine_object_t *object = engine_look(call, call->argv[3 + i]);
+      const engine_object_t *object = engine_lookup(call, call->argv[3 + i]);
       if (size_of(object) != size)
         continue;
       done++;

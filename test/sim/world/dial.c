@@ -82,7 +82,7 @@ static belay__uv_handle_t *new_handle(belay__dial_t *dial, sim_conn_t *conn) {
 /* ---- an attempt ---- */
 
 /* The loop sees what has become of it. */
-static void tell(sim_ready_t *ready) {
+static void notify_owner(sim_ready_t *ready) {
   attempt_t *attempt = SIM_CONTAINER(ready, attempt_t, ready);
   belay__dial_t *dial = attempt->dial;
   sim_conn_t *conn = attempt->conn;
@@ -147,7 +147,7 @@ void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   attempt->server = &world->server[server];
   attempt->dial = dial;
   attempt->arrival.run = on_arrival;
-  attempt->ready.run = tell;
+  attempt->ready.run = notify_owner;
   belay__list_init(&attempt->ready.node);
   belay__list_push(&process->dials, &attempt->node);
   dial->active = true;

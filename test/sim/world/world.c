@@ -114,16 +114,16 @@ void sim_violation(sim_world_t *world, const char *format, ...) {
 
 /* ---- phases ---- */
 
-typedef struct stage {
+typedef struct world_run {
   sim_world_t world; /* first */
   sim_event_t phase, regular;
   uint64_t since; /* the present phase began */
-} stage_t;
+} world_run_t;
 
 static void enter_phase(sim_world_t *world, sim_phase_t phase) {
   static const char *const names[] = {"calm", "storm", "healed", "closing"};
   world->phase = phase;
-  ((stage_t *)world)->since = world->now;
+  ((world_run_t *)world)->since = world->now;
   sim_note(world, "world", "---- %s", names[phase]);
 }
 
@@ -136,7 +136,7 @@ static void heal(sim_world_t *world) {
 }
 
 static void next_phase(sim_event_t *event) {
-  sim_world_t *world = &SIM_CONTAINER(event, stage_t, phase)->world;
+  sim_world_t *world = &SIM_CONTAINER(event, world_run_t, phase)->world;
   const sim_scenario_t *scenario = world->scenario;
   if (world->phase == SIM_CALM && scenario->storm_ms > 0) {
     enter_phase(world, SIM_STORM);
@@ -162,7 +162,7 @@ static bool all_down(const sim_world_t *world) {
 }
 
 static void look_for_the_end(sim_world_t *world) {
-  uint64_t took = world->now - ((stage_t *)world)->since;
+  uint64_t took = world->now - ((world_run_t *)world)->since;
   if (world->phase == SIM_HEALED && all_served(world)) {
     world->figures.slowest_ns = took;
     enter_phase(world, SIM_CLOSING);
@@ -177,7 +177,7 @@ static void look_for_the_end(sim_world_t *world) {
 }
 
 static void now_and_then(sim_event_t *event) {
-  sim_world_t *world = &SIM_CONTAINER(event, stage_t, regular)->world;
+  sim_world_t *world = &SIM_CONTAINER(event, world_run_t, regular)->world;
   sim_check_regularly(world);
   look_for_the_end(world);
   sim_event_set(world, event, world->now + (world->phase < SIM_HEALED ? REGULARLY : 5 * SIM_MS));
@@ -206,16 +206,16 @@ void sim_world_open(sim_world_t *world) {
     sim_process_init(&world->process[i], world, i);
 }
 
-static void begin(stage_t *stage) {
-  sim_world_t *world = &stage->world;
+static void begin(world_run_t *world_run) {
+  sim_world_t *world = &world_run->world;
   const sim_scenario_t *scenario = world->scenario;
   sim_world_open(world);
   for (unsigned i = 0; i < scenario->processes; i++)
     sim_event_set(world, &world->process[i].birth, sim_below(&world->random, BIRTHS));
-  stage->phase.run = next_phase;
-  stage->regular.run = now_and_then;
-  sim_event_set(world, &stage->phase, scenario->calm_ms * SIM_MS);
-  sim_event_set(world, &stage->regular, REGULARLY);
+  world_run->phase.run = next_phase;
+  world_run->regular.run = now_and_then;
+  sim_event_set(world, &world_run->phase, scenario->calm_ms * SIM_MS);
+  sim_event_set(world, &world_run->regular, REGULARLY);
 }
 
 bool sim_world_turn(sim_world_t *world, uint64_t until) {
@@ -243,9 +243,9 @@ void sim_world_close(sim_world_t *world) {
   free(world->events);
 }
 
-static void run_phases(stage_t *stage) {
-  sim_world_t *world = &stage->world;
-  begin(stage);
+static void run_phases(world_run_t *world_run) {
+  sim_world_t *world = &world_run->world;
+  begin(world_run);
   enter_phase(world, SIM_CALM);
   while (!world->failed && !(world->phase == SIM_CLOSING && all_down(world))) {
     sim_world_turn(world, SIM_NEVER);
@@ -258,14 +258,14 @@ static void run_phases(stage_t *stage) {
 
 bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_figures_t *figures,
              char *verdict, size_t verdict_size) {
-  stage_t stage = {.world = {.scenario = scenario, .seed = seed, .timeline = timeline}};
-  sim_world_t *world = &stage.world;
+  world_run_t world_run = {.world = {.scenario = scenario, .seed = seed, .timeline = timeline}};
+  sim_world_t *world = &world_run.world;
   if (scenario->kind == SIM_ORDERS)
     return sim_orders_run(world, figures, verdict, verdict_size);
   if (scenario->kind == SIM_OUTAGE)
     sim_outage_run(world);
   else
-    run_phases(&stage);
+    run_phases(&world_run);
   world->figures.runs = 1;
   world->figures.violations = world->failed;
   world->figures.virtual_ns = world->now;
