@@ -79,23 +79,23 @@ TEST(caches) {
   grants_check(&(chore_t){"cache", cache_chore, "publish subscribe", "unsubscribe", NULL, 0});
 }
 
-static int hear(bed_t *bed, subscriber_t *s, const char *name) {
+static int begin_listening(bed_t *bed, subscriber_t *s, const char *name) {
   assert_error(subscribe_to(bed, bed->client, s, name, strlen(name)), 0);
   bed_until(bed, s->listening == 1 || s->gaps > 0);
   return s->gaps > 0 ? s->status : 0;
 }
 
-/* One of two that are heard is not listened to any more: its channel stays for a second. */
+/* One of two subscriptions ends: its channel stays for a second. */
 static int topic_chore(bed_t *bed) {
   static subscriber_t s[2];
   static publication_t p;
   p = (publication_t){0};
-  MUST(hear(bed, &s[0], "news"));
+  MUST(begin_listening(bed, &s[0], "news"));
   MUST(publish(bed, &p, "news", "hello"));
   bed_until(bed, s[0].messages == 1);
   if (!grants_try("unsubscribe"))
     return 0;
-  MUST(hear(bed, &s[1], "more"));
+  MUST(begin_listening(bed, &s[1], "more"));
   assert_error(unsubscribe(&s[0]), 0);
   bed_until(bed, server_calls(bed->server, "unsubscribe") > 0 || !grants_try(NULL));
   return 0;
@@ -116,7 +116,7 @@ static int session_chore(bed_t *bed) {
   for (int i = 0; i < 2; i++) {
     DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", NULL, i == 0 ? "a" : "b"));
     DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", NULL, NULL));
-    DONE(end_of_stay(&s), begin_look(&place, &s, "ann", 10));
+    DONE(end_of_stay(&s), begin_read_session(&place, &s, "ann", 10));
     assert_int_equal(s.state.count, 2);
     DONE(end_of_stay(&s), begin_exists(&place, &s, "ann"));
     DONE(end_of_stay(&s), begin_end(&place, &s, "ann", NULL));

@@ -25,13 +25,13 @@ static int use(contender_t *c) {
 }
 
 /* The second one waits until the first one gives it back. */
-static int hand_on(contender_t *first, contender_t *second, bool hears) {
+static int hand_on(contender_t *first, contender_t *second, bool is_notified) {
   MUST(acquire(first, 0));
   assert_error(begin_acquire(second, BELAY_FOREVER), 0);
   bed_settle(first->bed);
   if (second->ended == second->begun)
     return second->status;
-  if (hears)
+  if (is_notified)
     grants_await_subscriber(first->bed, key_of(first));
   MUST(release(first));
   MUST(outcome(second));
@@ -277,7 +277,7 @@ TEST(elections) {
 
 typedef struct question {
   belay_request_t request;
-  bool told;
+  bool is_done;
   int status;
   unsigned limit;
   size_t holders;
@@ -285,7 +285,7 @@ typedef struct question {
 
 static void on_state(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
   question_t *q = request->data;
-  q->told = true;
+  q->is_done = true;
   q->status = status;
   q->limit = state == NULL ? 0 : state->limit;
 }
@@ -294,14 +294,14 @@ static void on_holders(belay_request_t *request, int status,
                        const belay_semaphore_holder_t *holders, size_t n) {
   question_t *q = request->data;
   (void)holders;
-  q->told = true;
+  q->is_done = true;
   q->status = status;
   q->holders = n;
 }
 
 static int answered(bed_t *bed, question_t *q, int error) {
   assert_error(error, 0);
-  bed_until(bed, q->told);
+  bed_until(bed, q->is_done);
   return q->status;
 }
 

@@ -384,18 +384,18 @@ OWNED_TEST(arguments_are_checked) {
 
 /* Whenever it is cancelled, it ends once, and nothing is left. */
 static void note(belay_request_t *request, int status, const belay_broken_t *broken) {
-  int *told = request->data;
+  int *calls = request->data;
   (void)broken;
   assert_true(status == 0 || status == BELAY_ECANCELED);
-  told[0]++;
-  told[1] += status == 0;
+  calls[0]++;
+  calls[1] += status == 0;
 }
 
 OWNED_TEST(cancel_break) {
   belay_lock_options_t options = with_ttl(TTL);
-  int told[2] = {0};
+  int calls[2] = {0};
   for (int turns = 0; turns < 8; turns++) {
-    belay_request_t request = {.data = told};
+    belay_request_t request = {.data = calls};
     contender_t *c = held_by(contender_new(bed, "n", &options));
     assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
     assert_error(belay_held_break(bed->client, &request, &view.held, note), 0);
@@ -403,7 +403,7 @@ OWNED_TEST(cancel_break) {
     for (int i = 0; i < turns; i++)
       (void)uv_run(&bed->loop, UV_RUN_NOWAIT);
     (void)belay_request_cancel(&request);
-    bed_until(bed, told[0] == turns + 1);
+    bed_until(bed, calls[0] == turns + 1);
     bed_settle(bed);
     server_do(bed->server, "FLUSHALL", NULL);
     (void)release(c);

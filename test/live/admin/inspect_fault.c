@@ -108,7 +108,7 @@ BED_TEST_OF(unlisted_holder_is_unseen, o.max_reply = o.max_bytes = 65536) {
 }
 
 typedef struct order {
-  unsigned told;
+  unsigned calls;
   unsigned at[2]; /* of the break, and of the read */
 } order_t;
 
@@ -116,14 +116,14 @@ static void note_broken(belay_request_t *request, int status, const belay_broken
   order_t *order = request->data;
   (void)broken;
   assert_error(status, BELAY_EUNKNOWN);
-  order->at[0] = ++order->told;
+  order->at[0] = ++order->calls;
 }
 
 static void note_held(belay_request_t *request, int status, const belay_held_t *held) {
   order_t *order = request->data;
   (void)held;
   assert_error(status, BELAY_EUNKNOWN);
-  order->at[1] = ++order->told;
+  order->at[1] = ++order->calls;
 }
 
 /* The first reply comes after most of the time, and the second one never. Another request with
@@ -139,7 +139,7 @@ TEST(both_requests_share_the_timeout) {
   assert_error(belay_held_break(bed->client, &one, &view.held, note_broken), 0);
   assert_error(belay_held_read(bed->client, &other, BELAY_HELD_LOCK, belay_string("n"), note_held),
                0);
-  bed_until(bed, order.told == 2);
+  bed_until(bed, order.calls == 2);
   assert_true(order.at[0] < order.at[1]);
   bed_close(bed);
   fake_stop(fake);

@@ -13,14 +13,14 @@ static char detail[256];
 static char problem[512]; /* the last line of the log that is a warning or an error */
 static unsigned problems; /* how many there were */
 
-static void hear(bed_t *bed, const char *line) {
+static void check_line(bed_t *bed, const char *line) {
   if (bed->warnings + bed->errors != problems)
     snprintf(problem, sizeof problem, "%s", line);
   problems = bed->warnings + bed->errors;
 }
 
 static bed_t *listen_to(bed_t *bed) {
-  bed->heard = hear;
+  bed->on_log = check_line;
   problems = 0;
   return bed;
 }

@@ -119,10 +119,10 @@ BED_TEST(cancel_at_any_time) {
   for (int turns = 0; turns < 60; turns++) {
     assert_error(begin_tour(bed, &report, 2, 0), 0);
     assert_error(belay_topology_read(bed->client, &report.request, 2, NULL), BELAY_EINVAL);
-    for (int i = 0; i < turns && report.told == 0; i++)
+    for (int i = 0; i < turns && report.calls == 0; i++)
       (void)uv_run(&bed->loop, UV_RUN_ONCE);
     (void)belay_request_cancel(&report.request);
-    bed_until(bed, report.told == 1);
+    bed_until(bed, report.calls == 1);
     assert_true(report.status == 0 || report.status == BELAY_ECANCELED);
     well += report.status == 0;
     canceled += report.status != 0;
@@ -135,13 +135,13 @@ TEST(close_at_any_time) {
   for (int turns = 0; turns < 24; turns++) {
     bed_t *bed = bed_open(NULL);
     assert_error(begin_tour(bed, &report, 2, 0), 0);
-    for (int i = 0; i < turns && report.told == 0; i++)
+    for (int i = 0; i < turns && report.calls == 0; i++)
       (void)uv_run(&bed->loop, UV_RUN_ONCE);
     if (turns % 2 == 0)
       assert_error(begin_client_close(bed), 0);
     else
       assert_error(begin_belay_close(bed), 0);
-    bed_until(bed, report.told == 1);
+    bed_until(bed, report.calls == 1);
     bed_close(bed);
   }
 }

@@ -107,10 +107,10 @@ TEST_ON(late_sentinels, group, group_start(NULL)) {
   int64_t timeout_ms = 4500 * slow();
   assert_error(begin_tour(bed, &report, 4, timeout_ms), 0);
   bed_run_for(bed, timeout_ms / 2);
-  assert_int_equal(report.told, 0);
+  assert_int_equal(report.calls, 0);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_resume(group_sentinel(group, i));
-  bed_until(bed, report.told == 1);
+  bed_until(bed, report.calls == 1);
   assert_error(report.status, 0);
   expect_three(group_replicas(group));
   bed_close(bed);

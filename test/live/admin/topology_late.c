@@ -72,17 +72,17 @@ TEST(hanging_lookup) {
 
 /* A close waits for the lookup, and its callback runs after it. */
 TEST(close_waits_for_the_lookup) {
-  for (int told = 0; told < 2; told++)
+  for (int calls = 0; calls < 2; calls++)
     for (int all = 0; all < 2; all++) {
       bed_t *bed;
       fake_t *fake = fake_open(&bed);
       atomic_store(&lookups, 0);
       assert_error(begin_tour(bed, &report, 2, prompt_ms()), 0);
       bed_until(bed, atomic_load(&lookups) > 0); /* it has named the other */
-      bed_until(bed, told == 0 || report.told == 1);
+      bed_until(bed, calls == 0 || report.calls == 1);
       assert_error(all ? begin_belay_close(bed) : begin_client_close(bed), 0);
-      bed_until(bed, report.told == 1);
-      assert_error(report.status, told ? 0 : BELAY_ECANCELED);
+      bed_until(bed, report.calls == 1);
+      assert_error(report.status, calls ? 0 : BELAY_ECANCELED);
       if (!all)
         bed_until(bed, bed->client_closed == 1);
       else

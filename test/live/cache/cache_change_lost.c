@@ -103,7 +103,7 @@ RELAYED_TEST(other_changes_are_resent, false) {
   }
 }
 
-/* The wire is cut at some time or other. */
+/* The connection is cut at some time or other. */
 RELAYED_TEST(changes_done_or_unknown, true) {
   unsigned known = 0, cuts = 0;
   for (int i = 0; i < 28; i++) {

@@ -50,14 +50,14 @@ typedef struct held {
   unsigned key, version;
 } held_t;
 
-typedef struct terms {
+typedef struct config {
   const char *name;
   bool lock, tags, local, quiet, stale, fails, late;
-} terms_t;
+} config_t;
 
 static struct {
   bed_t *bed;
-  const terms_t *terms;
+  const config_t *config;
   belay_cache_t *caches[PROCESSES];
   uint64_t random;
   source_t sources[KEYS];
@@ -95,7 +95,7 @@ static size_t words(const char *key, size_t key_len, belay_bytes_t out[BELAY_CAC
 }
 
 static bool has_tag(unsigned key, const char *tag) {
-  return m.terms->tags && strstr(keys[key], tag) != NULL;
+  return m.config->tags && strstr(keys[key], tag) != NULL;
 }
 
 /* So long that it is worth while to compress it. */
@@ -131,7 +131,7 @@ static void end_load(unsigned i) {
   held_t held = m.held[i];
   char value[96];
   m.held[i] = m.held[--m.held_len];
-  if (m.terms->fails && below(5) == 0)
+  if (m.config->fails && below(5) == 0)
     must(belay_cache_load_failed(held.load, 42));
   else if (!exists(held.version))
     must(belay_cache_load_absent(held.load));
@@ -153,12 +153,12 @@ static void turn(void) {
 static floors_t floors_of(unsigned key, unsigned process) {
   const source_t *source = &m.sources[key];
   floors_t floors = {.key = key};
-  int64_t heard_by = clock_now() - (LOCAL_TTL_MS + 1) * MS;
+  int64_t invalidated_by = clock_now() - (LOCAL_TTL_MS + 1) * MS;
   for (unsigned i = 0; i < source->acks_len; i++) {
     const ack_t *ack = &source->acks[i];
     if (ack->version > floors.all)
       floors.all = ack->version;
-    if (ack->version > floors.local && (ack->process == process || ack->at <= heard_by))
+    if (ack->version > floors.local && (ack->process == process || ack->at <= invalidated_by))
       floors.local = ack->version;
   }
   return floors;
@@ -179,7 +179,7 @@ static void check(const op_t *op, const floors_t *floors, const belay_cache_resu
   case 0: {
     unsigned version = version_of(result, floors->key);
     if (version < least || version > m.sources[floors->key].version || !exists(version))
-      fail_msg("%s: key %c, process %u: version %u, not %u or later, from %d%s", m.terms->name,
+      fail_msg("%s: key %c, process %u: version %u, not %u or later, from %d%s", m.config->name,
                keys[floors->key][0], op->process, version, least, (int)result->from,
                result->stale ? ", stale" : "");
     m.old += version < floors->all;
@@ -189,11 +189,11 @@ static void check(const op_t *op, const floors_t *floors, const belay_cache_resu
   }
   case BELAY_EABSENT:
     if (!did_not_exist(floors->key, least))
-      fail_msg("%s: key %c exists", m.terms->name, keys[floors->key][0]);
+      fail_msg("%s: key %c exists", m.config->name, keys[floors->key][0]);
     m.none++;
     return;
   case BELAY_ELOAD:
-    assert_true(m.terms->fails);
+    assert_true(m.config->fails);
     assert_int_equal(result->load_error, 42);
     m.failed++;
     return;
@@ -202,7 +202,7 @@ static void check(const op_t *op, const floors_t *floors, const belay_cache_resu
     return;
   default:
     assert_int_equal(result->status, BELAY_ETIMEDOUT);
-    assert_true(m.terms->late);
+    assert_true(m.config->late);
     m.failed++;
   }
 }
@@ -400,25 +400,25 @@ static void step(void) {
 /* ---- all of it ---- */
 
 static void open_caches(void) {
-  const terms_t *terms = m.terms;
+  const config_t *config = m.config;
   for (unsigned i = 0; i < PROCESSES; i++) {
     belay_cache_options_t o;
     belay_cache_options_init(&o);
     o.name = belay_string("pages");
     o.load = on_load;
     o.load_many = i == 0 ? NULL : on_load_many;
-    o.tags = terms->tags ? words : NULL;
+    o.tags = config->tags ? words : NULL;
     o.ttl_ms = 8;
     o.jitter_percent = 50;
-    o.lock = terms->lock;
+    o.lock = config->lock;
     o.retry_min_ms = 1;
     o.retry_max_ms = 5;
-    o.wait_ms = terms->late ? 2 : BELAY_FOREVER;
-    o.local_bytes = !terms->local ? 0 : i == 0 ? 1500 : 100000;
+    o.wait_ms = config->late ? 2 : BELAY_FOREVER;
+    o.local_bytes = !config->local ? 0 : i == 0 ? 1500 : 100000;
     o.local_ttl_ms = LOCAL_TTL_MS;
-    o.quiet = terms->quiet;
+    o.quiet = config->quiet;
     o.compress_bytes = i == 1 ? 10 : 0;
-    if (terms->stale) {
+    if (config->stale) {
       o.stale_ms = 30;
       o.keep_ms = 100;
       o.absent_ms = 10;
@@ -449,9 +449,9 @@ static void expect_all_to_end(void) {
 }
 
 static void play(void **state) {
-  const terms_t *terms = *state;
+  const config_t *config = *state;
   memset(&m, 0, sizeof m);
-  m.terms = terms;
+  m.config = config;
   m.random = UINT64_C(0x9e3779b97f4a7c15);
   m.bed = bed_open(NULL);
   for (unsigned i = 0; i < KEYS; i++)
@@ -473,22 +473,22 @@ static void play(void **state) {
                 served[BELAY_CACHE_FROM_LOCAL], served[BELAY_CACHE_FROM_SERVER],
                 served[BELAY_CACHE_FROM_LOAD], m.stale, m.old, m.failed, m.changed);
   assert_true(served[BELAY_CACHE_FROM_SERVER] > 30 && served[BELAY_CACHE_FROM_LOAD] > 30);
-  assert_int_equal(served[BELAY_CACHE_FROM_LOCAL] > 10, terms->local);
-  assert_int_equal(m.stale > 0, terms->stale);
-  assert_true(m.old == 0 || terms->local);
-  assert_true(m.old > 0 || !terms->quiet);
+  assert_int_equal(served[BELAY_CACHE_FROM_LOCAL] > 10, config->local);
+  assert_int_equal(m.stale > 0, config->stale);
+  assert_true(m.old == 0 || config->local);
+  assert_true(m.old > 0 || !config->quiet);
   assert_true(m.none > 5 && m.changed > 30 && m.stored > 3);
   bed_close(m.bed);
 }
 
 TEST_ROWS(play) {
-  static terms_t rows[] = {
+  static config_t rows[] = {
       {.name = "plain"},
       {.name = "locked", .lock = true},
       {.name = "stale", .lock = true, .stale = true, .fails = true, .late = true},
       {.name = "tags", .tags = true},
       {.name = "tables", .local = true, .lock = true},
-      {.name = "tables that hear nothing", .local = true, .quiet = true, .tags = true},
+      {.name = "tables without invalidation messages", .local = true, .quiet = true, .tags = true},
       {"all of it", true, true, true, false, true, true, true},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

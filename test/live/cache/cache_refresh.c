@@ -9,20 +9,20 @@
 #define TTL (160 * slow())
 #define LEAD (80 * slow())
 
-/* ---- pins ---- */
+/* ---- keep-fresh keys ---- */
 
-static belay_cache_options_t pin_options(cache_t *cache) {
+static belay_cache_options_t fresh_options(cache_t *cache) {
   belay_cache_options_t options = cache_options(cache);
   options.ttl_ms = TTL;
   options.refresh_ms = LEAD;
   return options;
 }
 
-static void pin(cache_t *cache, const char *key) {
+static void keep_fresh(cache_t *cache, const char *key) {
   assert_error(belay_cache_keep_fresh(cache->handle, belay_string(key)), 0);
 }
 
-static void unpin(cache_t *cache, const char *key) {
+static void let_key_expire(cache_t *cache, const char *key) {
   assert_error(belay_cache_let_expire(cache->handle, belay_string(key)), 0);
 }
 
@@ -35,12 +35,12 @@ static void second_of(cache_t *cache, bed_t *bed, const belay_cache_options_t *o
 /* Without a get the key stays fresh. One of the two processes loads it each time. */
 BED_TEST(fresh_key_stays_fresh) {
   cache_t one = {0}, two = {0};
-  belay_cache_options_t options = pin_options(&one);
+  belay_cache_options_t options = fresh_options(&one);
   cache_open(&one, bed, &options);
   second_of(&two, bed, &options);
-  pin(&one, "home");
-  pin(&two, "home");
-  pin(&two, "home"); /* is pinned already */
+  keep_fresh(&one, "home");
+  keep_fresh(&two, "home");
+  keep_fresh(&two, "home"); /* is kept fresh already */
   bed_until(bed, one.loaded + two.loaded == 1);
   int64_t began = clock_now();
   bed_until(bed, one.loaded + two.loaded == 4);
@@ -65,7 +65,7 @@ BED_TEST(fresh_key_stays_fresh) {
 
 /* The present value is still fresh and is served during the load. */
 CACHE_TEST_OF(fresh_key_loaded_ahead, o.ttl_ms = 2 * prompt_ms(); o.refresh_ms = o.ttl_ms - 40) {
-  pin(cache, "home");
+  keep_fresh(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
   cache->loading = LOAD_BY_TEST;
   bed_until(bed, cache->held == 1);
@@ -76,17 +76,17 @@ CACHE_TEST_OF(fresh_key_loaded_ahead, o.ttl_ms = 2 * prompt_ms(); o.refresh_ms =
   expect_cached(cache, "home", "new", BELAY_CACHE_FROM_SERVER);
 }
 
-CACHE_TEST_(let_expire, pin_options(cache), (void)o) {
-  pin(cache, "home");
+CACHE_TEST_(let_expire, fresh_options(cache), (void)o) {
+  keep_fresh(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
-  unpin(cache, "home");
+  let_key_expire(cache, "home");
   assert_error(belay_cache_let_expire(cache->handle, belay_string("home")), BELAY_ESTATE);
   bed_run_for(bed, 2 * TTL);
   assert_int_equal(cache->loaded, 1);
   assert_int_equal(server_keys(bed->server), 0); /* it has expired */
-  pin(cache, "home");
+  keep_fresh(cache, "home");
   bed_until(bed, cache->loaded == 2);
-  unpin(cache, "home"); /* while it is being stored */
+  let_key_expire(cache, "home"); /* while it is being stored */
   bed_until(bed, cache_stats(cache).loading == 0);
 }
 
@@ -98,15 +98,15 @@ BED_TEST(fresh_key_not_loaded_early) {
   cache_open(&one, bed, &options);
   second_of(&two, bed, &options);
   expect_cached(&one, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  pin(&two, "home");
+  keep_fresh(&two, "home");
   bed_until(bed, cache_stats(&two).bytes_in > 0);
   bed_until(bed, cache_stats(&two).loading == 0);
   assert_int_equal(two.loaded, 0);
 }
 
 /* Its loads fail: it is tried again, and comes back when they do not. */
-CACHE_TEST_(fresh_key_loads_fail, pin_options(cache), o.refresh_ms = 60; o.ttl_ms = 100) {
-  pin(cache, "home");
+CACHE_TEST_(fresh_key_loads_fail, fresh_options(cache), o.refresh_ms = 60; o.ttl_ms = 100) {
+  keep_fresh(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
   cache->error = 5;
   bed_until(bed, cache_stats(cache).load_failures >= 4);
@@ -119,13 +119,13 @@ CACHE_TEST_(fresh_key_loads_fail, pin_options(cache), o.refresh_ms = 60; o.ttl_m
 static void rest(int64_t keep_ms, bool loaded_before) {
   bed_t *bed = bed_open(NULL);
   cache_t cache = {.error = loaded_before ? 0 : 5};
-  belay_cache_options_t options = pin_options(&cache);
+  belay_cache_options_t options = fresh_options(&cache);
   options.ttl_ms = 100;
   options.refresh_ms = 100;
   options.keep_ms = keep_ms;
   options.error_ms = 60000;
   cache_open(&cache, bed, &options);
-  pin(&cache, "home");
+  keep_fresh(&cache, "home");
   if (loaded_before)
     bed_until(bed, cache_stats(&cache).fills == 1);
   cache.error = 5;
@@ -144,12 +144,12 @@ TEST(fresh_key_after_failed_load) {
 /* A remembered absence is not asked again. */
 BED_TEST(fresh_key_absent) {
   cache_t cache = {.absent = true};
-  belay_cache_options_t options = pin_options(&cache);
+  belay_cache_options_t options = fresh_options(&cache);
   options.ttl_ms = 60000;
   options.refresh_ms = 60; /* and so it looks soon */
   options.absent_ms = 200 * slow();
   cache_open(&cache, bed, &options);
-  pin(&cache, "home");
+  keep_fresh(&cache, "home");
   bed_until(bed, cache_stats(&cache).fills == 1);
   int64_t began = clock_now();
   cache.absent = false;
@@ -162,10 +162,10 @@ BED_TEST(fresh_key_absent) {
 /* By the next look at the latest, or with the next get. */
 BED_TEST(fresh_key_invalidated) {
   cache_t one = {0}, two = {0};
-  belay_cache_options_t options = pin_options(&one);
+  belay_cache_options_t options = fresh_options(&one);
   cache_open(&one, bed, &options);
   second_of(&two, bed, &options);
-  pin(&one, "home");
+  keep_fresh(&one, "home");
   bed_until(bed, cache_stats(&one).fills == 1);
   expect_invalidate(&two, "home");
   bed_until(bed, cache_stats(&one).fills == 2);
@@ -176,8 +176,9 @@ BED_TEST(fresh_key_invalidated) {
 }
 
 /* And while it is being loaded. */
-CACHE_TEST_(fresh_key_invalidated_during_load, pin_options(cache), cache->loading = LOAD_BY_TEST) {
-  pin(cache, "home");
+CACHE_TEST_(fresh_key_invalidated_during_load, fresh_options(cache),
+            cache->loading = LOAD_BY_TEST) {
+  keep_fresh(cache, "home");
   bed_until(bed, cache->held == 1);
   expect_invalidate(cache, "home");
   finish_load(cache, "old");
@@ -186,26 +187,27 @@ CACHE_TEST_(fresh_key_invalidated_during_load, pin_options(cache), cache->loadin
   finish_load(cache, "new");
   bed_until(bed, cache_stats(cache).fills == 1);
   expect_cached(cache, "home", "new", BELAY_CACHE_FROM_SERVER);
-  unpin(cache, "home");
+  let_key_expire(cache, "home");
 }
 
 /* uv_run() returns. */
-CACHE_TEST_(fresh_key_does_not_keep_the_loop, pin_options(cache), o.ttl_ms = o.refresh_ms = 60000) {
-  pin(cache, "home");
+CACHE_TEST_(fresh_key_does_not_keep_the_loop, fresh_options(cache),
+            o.ttl_ms = o.refresh_ms = 60000) {
+  keep_fresh(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
   uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(cache_stats(cache).loading, 0);
 }
 
-CACHE_TEST(many_pins_and_a_close) {
+CACHE_TEST(close_with_many_fresh_keys) {
   enum { N = 300 };
   char key[16];
   for (int i = 0; i < N; i++) {
     snprintf(key, sizeof key, "key%d", i);
-    pin(cache, key);
+    keep_fresh(cache, key);
   }
   bed_until(bed, cache->loaded > 0);
-  unpin(cache, "key7");
+  let_key_expire(cache, "key7");
   assert_error(begin_close_cache(cache), 0);
   assert_error(belay_cache_keep_fresh(cache->handle, belay_string("x")), BELAY_ECLOSING);
   assert_error(belay_cache_let_expire(cache->handle, belay_string("key8")), BELAY_ECLOSING);

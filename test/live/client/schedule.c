@@ -303,14 +303,14 @@ typedef struct late {
   server_t *ill; /* stopped while its lease ends */
   belay_t *belay;
   belay_client_t *ill_client, *well_client;
-  belay_lock_t *lost, *wanted;
+  belay_lock_t *lost, *other;
   int64_t began, took_ms;
   int status;
 } late_t;
 
 static late_t late; /* a ping has no pointer for data */
 
-static void on_wanted(belay_lock_t *lock, int status) {
+static void on_other_lock(belay_lock_t *lock, int status) {
   (void)lock;
   late.status = status;
   late.took_ms = clock_since_ms(late.began);
@@ -323,7 +323,7 @@ static void take_the_other(belay_lock_t *lock, belay_lost_t reason) {
   (void)lock;
   assert_int_equal(reason, BELAY_LOST_EXPIRED);
   late.began = clock_now();
-  assert_error(belay_lock_try(late.wanted, on_wanted), 0);
+  assert_error(belay_lock_try(late.other, on_other_lock), 0);
 }
 
 static void ignore_pong(belay_client_t *client, int status) {
@@ -366,7 +366,7 @@ TEST(call_in_on_lost_before_the_loop_sleeps_is_sent_at_once) {
   assert_error(belay_connect(late.belay, server_url(late.ill), &patient, &late.ill_client), 0);
   assert_error(belay_connect(late.belay, server_url(well), &patient, &late.well_client), 0);
   assert_error(belay_lock_new(late.ill_client, belay_string("lost"), &options, &late.lost), 0);
-  assert_error(belay_lock_new(late.well_client, belay_string("wanted"), NULL, &late.wanted), 0);
+  assert_error(belay_lock_new(late.well_client, belay_string("wanted"), NULL, &late.other), 0);
   assert_error(belay_client_ping(late.well_client, BELAY_DEFAULT, on_well_up), 0);
   uv_run(&late.loop, UV_RUN_DEFAULT);
   assert_error(late.status, 0);

@@ -47,7 +47,7 @@ static int count_of(ask_t *all, int n, int status) {
   return count;
 }
 
-/* ---- what each hears ---- */
+/* ---- the replies to each call ---- */
 
 static void acquire_all(contender_t **c) {
   for (int i = 0; i < N; i++)
@@ -241,7 +241,7 @@ TEST(connection_cut_inside_replies) {
   belay_limiter_options_t options;
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 1000, .period_us = HOUR};
   options = limiter_options(&limit, 1);
-  size_t heard = 0;
+  size_t received = 0;
   for (int turn = 0; turn < 4; turn++) {
     memset(asks, 0, sizeof asks);
     belay_client_t *client = bed_connect(bed, relay_url(relay), NULL);
@@ -251,12 +251,12 @@ TEST(connection_cut_inside_replies) {
     belay_client_stats(client, &stats);
     assert_int_equal(stats.batched, 32);
     if (turn == 0)
-      heard = stats.bytes_in;
+      received = stats.bytes_in;
     else
       assert_int_equal(stats.unknown, 32);
     assert_error(begin_close_of(bed, client), 0);
     bed_settle(bed);
-    relay_cut_after(relay, heard - (size_t)(turn + 1) * 500);
+    relay_cut_after(relay, received - (size_t)(turn + 1) * 500);
   }
   belay_limiter_t *limiter = window(bed, 1000);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 4 * 32);
@@ -291,7 +291,7 @@ TEST(wrong_number_of_replies) {
       assert_int_not_equal(answer(&asks[j], 0)->cause, 0);
     belay_client_stats_t stats = client_stats(bed);
     assert_int_equal(stats.batched, 4);
-    if (all[i] != mixed) /* there each has heard something */
+    if (all[i] != mixed) /* `mixed` replies to each call */
       assert_int_equal(stats.unknown, 4);
     assert_int_equal(fake_commands(fake), 1); /* none was sent again */
     assert_int_equal(stats.drops, all[i] != killed);

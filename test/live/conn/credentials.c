@@ -28,7 +28,7 @@ static int supply(void *ctx, belay_credentials_t *out) {
   return supplier->error;
 }
 
-static belay_client_options_t asking(supplier_t *supplier) {
+static belay_client_options_t supplied_options(supplier_t *supplier) {
   belay_client_options_t o = client_options();
   o.credentials = supply;
   o.credentials_ctx = supplier;
@@ -44,7 +44,7 @@ static void expect_in_the_end(bed_t *bed, int status) {
 /* The server changes its password and drops all clients. The callback supplies the new password. */
 TEST(password_changes) {
   supplier_t supplier = {.password = "first"};
-  belay_client_options_t o = asking(&supplier);
+  belay_client_options_t o = supplied_options(&supplier);
   bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "first"}), &o);
   contender_t *c = contender_new(bed, "x", NULL);
   assert_error(try_lock(c), 0);
@@ -76,7 +76,7 @@ TEST(callback_overrides_url_and_options) {
   server_do(server, "ACL", "SETUSER", "open", "on", "nopass", "~*", "&*", "+@all", NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     supplier_t supplier = {.username = rows[i].username, .password = rows[i].password};
-    belay_client_options_t o = asking(&supplier);
+    belay_client_options_t o = supplied_options(&supplier);
     o.username = "nobody";
     o.password = "wrong";
     bed_t *bed = bed_open_at(server_url(server), &o);
@@ -95,7 +95,7 @@ TEST(callback_overrides_url_and_options) {
 TEST(callback_without_password) {
   acl_skip("a client without a user has no rights");
   supplier_t supplier = {0};
-  belay_client_options_t o = asking(&supplier);
+  belay_client_options_t o = supplied_options(&supplier);
   bed_t *bed = bed_open(&o);
   assert_error(pong(bed, NULL), 0);
   assert_int_equal(supplier.asked, 1);
@@ -117,7 +117,7 @@ TEST(callback_fails) {
                                     "the credentials function: username: too long"};
   for (size_t i = 0; i < sizeof suppliers / sizeof *suppliers; i++) {
     supplier_t supplier = suppliers[i];
-    belay_client_options_t o = asking(&supplier);
+    belay_client_options_t o = supplied_options(&supplier);
     bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "sesame"}), &o);
     const char *detail;
     server_do(bed->server, "CONFIG", "RESETSTAT", NULL);
@@ -143,7 +143,7 @@ static void repeat(fake_link_t *link, const char *const *words, size_t count, vo
 
 TEST(server_repeats_credentials) {
   supplier_t supplier = {.username = "me", .password = "sesame"};
-  belay_client_options_t o = asking(&supplier);
+  belay_client_options_t o = supplied_options(&supplier);
   fake_t *fake = fake_start(&(fake_options_t){.on_command = repeat});
   bed_t *bed = bed_open_at(fake_url(fake), &o);
   const char *detail;
@@ -162,7 +162,7 @@ TEST(callback_runs_after_tls_verification) {
   certs_make(certs, "client", NULL);
   certs_make(certs, "elsewhere", &(cert_options_t){.names = "DNS:elsewhere"});
   supplier_t supplier = {.password = token};
-  belay_client_options_t o = asking(&supplier);
+  belay_client_options_t o = supplied_options(&supplier);
   server_t *server =
       secure_server(certs, &(secure_t){.cert = "elsewhere", .clients = "yes", .password = token});
   const char *url = url_of("rediss", NULL, "localhost", server_port(server));
@@ -257,7 +257,7 @@ TEST(password_is_wiped_from_memory) {
       char rest = password[lengths[i]];
       password[lengths[i]] = '\0';
       supplier_t supplier = {.password = password};
-      belay_client_options_t o = asking(&supplier);
+      belay_client_options_t o = supplied_options(&supplier);
       o.timeout_ms = most[k] == 0 ? 200 : 10000 * slow();
       fake_t *fake = fake_start(NULL);
       hiredisSetAllocators(&funcs);

@@ -21,7 +21,7 @@ static void keep_detail(bed_t *bed) {
 }
 
 static bed_t *listened(bed_t *bed) {
-  bed->heard = keep_line;
+  bed->on_log = keep_line;
   bed->then = keep_detail;
   line[0] = detail[0] = '\0';
   return bed;

@@ -194,7 +194,7 @@ static nodes_t *open_nodes(const cpu_set_t *given, bool apart) {
   return nodes;
 }
 
-static void compare_paces(const comparison_t *it) {
+static void compare_rates(const comparison_t *it) {
   cpu_set_t given;
   assert_int_equal(sched_getaffinity(0, sizeof given, &given), 0);
   if (slow() > 1 || CPU_COUNT(&given) < 2)
@@ -213,7 +213,7 @@ static void compare_paces(const comparison_t *it) {
 }
 
 TEST(five_nodes_at_most_twice_the_time) {
-  compare_paces(&(comparison_t){.what = "a plain lock, and Redlock on five nodes",
+  compare_rates(&(comparison_t){.what = "a plain lock, and Redlock on five nodes",
                                 .most = 2.0,
                                 .apart = true,
                                 .first = plain_on_one,
@@ -221,14 +221,14 @@ TEST(five_nodes_at_most_twice_the_time) {
 }
 
 TEST(stopped_node) {
-  compare_paces(&(comparison_t){.what = "Redlock on five nodes, and with one that stands still",
+  compare_rates(&(comparison_t){.what = "Redlock on five nodes, and with one that stands still",
                                 .most = DELAYED,
                                 .first = redlock_on_five,
                                 .second = redlock_with_one_paused});
 }
 
 TEST(node_stopped_for_long) {
-  compare_paces(
+  compare_rates(
       &(comparison_t){.what = "Redlock on five nodes, and with one that has long stood still",
                       .most = DELAYED,
                       .first = redlock_on_five,

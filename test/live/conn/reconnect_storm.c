@@ -153,62 +153,62 @@ TEST(maxclients_over_tcp) {
   expect_too_many_clients("127.0.0.1");
 }
 
-/* ---- a server that repeats what it is told ---- */
+/* ---- a server that repeats the words of the client ---- */
 
 #define SECRET "correct-horse"
 
-typedef struct ear {
+typedef struct log_check {
   uv_loop_t loop;
   belay_t *belay;
   unsigned lines, secrets, ended;
   int status;
-} ear_t;
+} log_check_t;
 
-static void listen_to(ear_t *ear, const char *text) {
-  ear->secrets += strstr(text, SECRET) != NULL;
+static void listen_to(log_check_t *check, const char *text) {
+  check->secrets += strstr(text, SECRET) != NULL;
 }
 
-static void hear_line(void *ctx, belay_log_level_t level, const char *message) {
-  ear_t *ear = ctx;
+static void check_line(void *ctx, belay_log_level_t level, const char *message) {
+  log_check_t *check = ctx;
   (void)level;
-  ear->lines++;
-  listen_to(ear, message);
+  check->lines++;
+  listen_to(check, message);
 }
 
-static void hear_end(belay_lock_t *lock, int status) {
-  ear_t *ear = belay_lock_data(lock);
-  ear->ended++;
-  ear->status = status;
-  listen_to(ear, belay_detail(ear->belay));
+static void on_lock_end(belay_lock_t *lock, int status) {
+  log_check_t *check = belay_lock_data(lock);
+  check->ended++;
+  check->status = status;
+  listen_to(check, belay_detail(check->belay));
 }
 
 /* Knocks with a user and a password; neither the log nor the detail may give it away. */
 static void expect_no_secret(const char *url) {
-  ear_t ear = {.status = 1};
+  log_check_t check = {.status = 1};
   belay_options_t options;
   belay_options_init(&options);
-  options.log = hear_line;
-  options.log_ctx = &ear;
-  uv_loop_init(&ear.loop);
-  assert_error(belay_open(&ear.loop, &options, &ear.belay), 0);
-  belay_client_options_t client_terms = client_options();
-  belay_lock_options_t lock_terms = lock_options();
+  options.log = check_line;
+  options.log_ctx = &check;
+  uv_loop_init(&check.loop);
+  assert_error(belay_open(&check.loop, &options, &check.belay), 0);
+  belay_client_options_t client_config = client_options();
+  belay_lock_options_t lock_config = lock_options();
   belay_client_t *client;
   belay_lock_t *lock;
-  client_terms.username = "somebody";
-  client_terms.password = SECRET;
-  lock_terms.data = &ear;
-  assert_error(belay_connect(ear.belay, url, &client_terms, &client), 0);
-  assert_error(belay_lock_new(client, belay_string("door"), &lock_terms, &lock), 0);
-  assert_error(belay_lock_try(lock, hear_end), 0);
-  uv_run(&ear.loop, UV_RUN_DEFAULT);
-  assert_int_equal(ear.ended, 1);
-  assert_error(ear.status, BELAY_EAUTH);
-  assert_true(ear.lines >= 1);
-  assert_error(belay_close(ear.belay, NULL), 0);
-  uv_run(&ear.loop, UV_RUN_DEFAULT);
-  assert_int_equal(uv_loop_close(&ear.loop), 0);
-  assert_int_equal(ear.secrets, 0);
+  client_config.username = "somebody";
+  client_config.password = SECRET;
+  lock_config.data = &check;
+  assert_error(belay_connect(check.belay, url, &client_config, &client), 0);
+  assert_error(belay_lock_new(client, belay_string("door"), &lock_config, &lock), 0);
+  assert_error(belay_lock_try(lock, on_lock_end), 0);
+  uv_run(&check.loop, UV_RUN_DEFAULT);
+  assert_int_equal(check.ended, 1);
+  assert_error(check.status, BELAY_EAUTH);
+  assert_true(check.lines >= 1);
+  assert_error(belay_close(check.belay, NULL), 0);
+  uv_run(&check.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&check.loop), 0);
+  assert_int_equal(check.secrets, 0);
 }
 
 TEST(server_without_auth) {
@@ -242,7 +242,7 @@ TEST_ON(server_repeats_auth, fake, fake_start(&(fake_options_t){.on_command = re
 
 typedef struct slow_log {
   uv_loop_t loop;
-  unsigned told, granted;
+  unsigned calls, granted;
 } slow_log_t;
 
 static void write_slowly(void *ctx, belay_log_level_t level, const char *message) {
@@ -254,14 +254,14 @@ static void write_slowly(void *ctx, belay_log_level_t level, const char *message
 
 static void count_grant(belay_lock_t *lock, int status) {
   slow_log_t *log = belay_lock_data(lock);
-  log->told++;
+  log->calls++;
   log->granted += status == 0;
 }
 
 /* A new connection that is idle for longer than it may be before its first call is handed to it. */
 TEST_ON(needed_connection_is_not_retired, server, server_start(NULL)) {
   enum { LOCKS = 16 };
-  slow_log_t log = {.told = 0};
+  slow_log_t log = {.calls = 0};
   belay_options_t options;
   belay_t *belay;
   belay_client_t *client;
@@ -269,21 +269,21 @@ TEST_ON(needed_connection_is_not_retired, server, server_start(NULL)) {
   options.log = write_slowly;
   uv_loop_init(&log.loop);
   assert_error(belay_open(&log.loop, &options, &belay), 0);
-  belay_client_options_t client_terms = client_options();
-  belay_lock_options_t lock_terms = lock_options();
-  client_terms.connections = 4;
-  client_terms.idle_timeout_ms = 10;
-  lock_terms.data = &log;
-  assert_error(belay_connect(belay, server_url(server), &client_terms, &client), 0);
+  belay_client_options_t client_config = client_options();
+  belay_lock_options_t lock_config = lock_options();
+  client_config.connections = 4;
+  client_config.idle_timeout_ms = 10;
+  lock_config.data = &log;
+  assert_error(belay_connect(belay, server_url(server), &client_config, &client), 0);
   for (int i = 0; i < LOCKS; i++) {
     char name[16];
     belay_lock_t *lock;
     int len = snprintf(name, sizeof name, "%d", i);
-    assert_error(belay_lock_new(client, belay_bytes(name, (size_t)len), &lock_terms, &lock), 0);
+    assert_error(belay_lock_new(client, belay_bytes(name, (size_t)len), &lock_config, &lock), 0);
     assert_error(belay_lock_try(lock, count_grant), 0);
   }
   uv_run(&log.loop, UV_RUN_DEFAULT);
-  assert_int_equal(log.told, LOCKS);
+  assert_int_equal(log.calls, LOCKS);
   assert_int_equal(log.granted, LOCKS);
   assert_error(belay_close(belay, NULL), 0);
   uv_run(&log.loop, UV_RUN_DEFAULT);

@@ -164,7 +164,7 @@ static void do_nothing(server_t *server) {
   (void)server;
 }
 
-/* ---- what each of them is told ---- */
+/* ---- the status of each operation ---- */
 
 #define ALL(error)                                                                                 \
   { error, error, error, error, error, false, 0 }
@@ -175,7 +175,7 @@ typedef struct row {
   const char *name;
   void (*begin)(server_t *server), (*end)(server_t *server);
   const char *says;
-  house_statuses_t told;
+  house_statuses_t expected;
   bool cluster;
 } row_t;
 
@@ -223,12 +223,12 @@ static server_t *start_server(bool cluster) {
 }
 
 /* A replica is no primary for a client that asked a Sentinel for one. */
-static const house_statuses_t *told(const row_t *row) {
+static const house_statuses_t *expected(const row_t *row) {
   static const house_statuses_t by_role = {BELAY_EREADONLY,   BELAY_EREADONLY, BELAY_EREADONLY,
                                            BELAY_EREADONLY,   BELAY_EREADONLY, true,
                                            BELAY_ECLUSTERDOWN};
   bool lost = row->begin == follow_and_say_nothing_old;
-  return lost && deployment() == DEPLOYMENT_SENTINEL ? &by_role : &row->told;
+  return lost && deployment() == DEPLOYMENT_SENTINEL ? &by_role : &row->expected;
 }
 
 /* A client with a password does not get the message that one is needed. */
@@ -246,7 +246,7 @@ TEST(refusals) {
     house_t *house = house_open(start_server(row->cluster), NULL, NULL);
     house_move_in(house);
     row->begin(house->server);
-    house_expect(house, row->name, told(row), says(row));
+    house_expect(house, row->name, expected(row), says(row));
     row->end(house->server);
     house_expect_well(house);
     house_close(house);

@@ -41,7 +41,7 @@ ALICE_TEST(password_changed) {
   assert_error(house_take(house), 0);
   assert_error(house_add(house), 0);
   assert_error(house_acquire(house), 0);
-  assert_error(release(house->wanted), 0);
+  assert_error(release(house->acquirer), 0);
   drop_clients(house->server);
   house_expect(house, "another password", &locked_out, "WRONGPASS ");
   assert_null(strstr(house->detail, "sesame"));
@@ -151,7 +151,7 @@ TEST_IN(a_missing_command, house, house_open(server_without("INCRBY"), NULL, NUL
 TEST_IN(eval_missing, house, house_open(server_without("EVAL"), NULL, NULL)) {
   expect_unknown(house, house_take(house), "ERR unknown command 'EVAL'");
   assert_error(house_acquire(house), 0); /* by SET */
-  assert_error(release(house->wanted), BELAY_EREFUSED);
+  assert_error(release(house->acquirer), BELAY_EREFUSED);
   assert_non_null(strstr(house->detail, "ERR unknown command 'EVAL'"));
   assert_null(strstr(house->detail, "belay"));
   assert_int_equal(client_stats(house->bed).unknown, 0);

@@ -54,7 +54,7 @@ TEST_IN(shutdown_with_calls_in_flight, house,
   bed_t *bed = house->bed;
   uint64_t calls = client_stats(bed).commands;
   server_do(house->server, "CLIENT", "PAUSE", "60000", NULL);
-  assert_error(begin_acquire(house->wanted, 0), 0);
+  assert_error(begin_acquire(house->acquirer, 0), 0);
   assert_error(begin_extend(house->held, 60000), 0);
   assert_error(begin_release(house->leaves), 0);
   assert_error(
@@ -63,7 +63,7 @@ TEST_IN(shutdown_with_calls_in_flight, house,
   bed_until(bed, client_stats(bed).commands >= calls + 5);
   bed_run_for(bed, 20);
   server_terminate(house->server);
-  assert_error(outcome(house->wanted), BELAY_EUNKNOWN);
+  assert_error(outcome(house->acquirer), BELAY_EUNKNOWN);
   assert_error(outcome(house->leaves), BELAY_EUNKNOWN);
   bed_until(bed, house->held->extended == 1);
   assert_error(house->held->extend_status, BELAY_EUNKNOWN);
@@ -90,15 +90,15 @@ TEST_IN(slow_loading, house,
   server_kill(house->server);
   bed_until(house->bed, client_stats(house->bed).connections_up == 0);
   server_spawn(house->server);
-  assert_error(begin_acquire(house->wanted, 60000), 0);
+  assert_error(begin_acquire(house->acquirer, 60000), 0);
   assert_error(
       belay_limiter_take(house->limiter, asked(house->bed, &ask), belay_string("k"), 1, on_answer),
       0);
-  assert_error(outcome(house->wanted), 0);
+  assert_error(outcome(house->acquirer), 0);
   assert_error(answer(&ask, 0)->cause, 0);
   server_await(house->server);
   assert_true(client_stats(house->bed).calls > 0);
-  assert_error(release(house->wanted), 0);
+  assert_error(release(house->acquirer), 0);
   assert_error(release(house->leaves), 0);
   house_expect_well(house);
 }
@@ -112,7 +112,7 @@ TEST_IN(unkillable_script, house,
   static const char script[] = "EVAL \"redis.call('SET', 'x', 'y') while true do end\" 0\r\n";
   resp_client_t busy;
   assert_error(house_acquire(house), 0);
-  assert_error(release(house->wanted), 0);
+  assert_error(release(house->acquirer), 0);
   assert_int_equal(acl_dial(NULL, &busy, server_path(house->server)), 0);
   assert_int_equal(resp_send(busy.fd, script, sizeof script - 1), 0);
   int64_t began = clock_now();
@@ -129,7 +129,7 @@ TEST_IN(unkillable_script, house,
   assert_non_null(strstr(house->detail, "BUSY "));
   resp_hang_up(&busy);
   server_restart(house->server);
-  assert_error(acquire(house->wanted, 20000), 0);
+  assert_error(acquire(house->acquirer, 20000), 0);
 }
 
 /* ---- slots ---- */
@@ -216,13 +216,13 @@ TEST_IN(keys_of_another_type, house, house_open(server_start(NULL), NULL, NULL))
   const resp_t *keys = server_ask(house->server, "KEYS", "*limit*{k}*", NULL);
   assert_int_equal(keys->count, 1);
   snprintf(limit, sizeof limit, "%s", keys->items[0]->str);
-  make_a_list(house->server, key_of(house->wanted));
+  make_a_list(house->server, key_of(house->acquirer));
   make_a_list(house->server, key_of(house->held));
   make_a_list(house->server, key_of(house->leaves));
   make_a_list(house->server, limit);
   make_a_list(house->server, counter);
   assert_error(house_acquire(house), BELAY_EWRONGTYPE);
-  expect_blamed(house, key_of(house->wanted));
+  expect_blamed(house, key_of(house->acquirer));
   assert_error(house_take(house), BELAY_EWRONGTYPE);
   expect_blamed(house, limit);
   assert_error(house_add(house), BELAY_EWRONGTYPE);

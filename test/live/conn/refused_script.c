@@ -62,7 +62,7 @@ typedef struct row {
   belay_outcome_t outcome;
   int error;
   bool wrote;
-  int told; /* number of requests by a client */
+  int status; /* of a request by a client */
 } row_t;
 
 static const row_t rows[] = {
@@ -176,40 +176,41 @@ static int read_anything(belay__operation_t *operation, const belay__call_t *cal
   return 0;
 }
 
-typedef struct told {
+typedef struct report {
   unsigned times;
   int status;
   char detail[256];
-} told_t;
+} report_t;
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  told_t *told = request->data;
+static void notify_caller(belay_request_t *request, void (*cb)(void),
+                          const belay__answer_t *answer) {
+  report_t *report = request->data;
   (void)cb;
-  told->times++;
-  told->status = answer->status;
-  snprintf(told->detail, sizeof told->detail, "%s", belay_detail(answer->client->belay));
+  report->times++;
+  report->status = answer->status;
+  snprintf(report->detail, sizeof report->detail, "%s", belay_detail(answer->client->belay));
 }
 
 /* Also one that would be sent again if its answer were lost: this one was not. */
 BED_TEST(status_of_a_request) {
   static const belay__request_ops_t ops[] = {
-      {.read = read_anything, .notify = tell},
-      {.read = read_anything, .notify = tell, .idempotent = true},
+      {.read = read_anything, .notify = notify_caller},
+      {.read = read_anything, .notify = notify_caller, .idempotent = true},
   };
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i / 2];
     belay__script_t script = script_of(row);
-    told_t told = {0};
-    belay_request_t request = {.data = &told};
+    report_t report = {0};
+    belay_request_t request = {.data = &report};
     begin(bed->server, row);
     uint64_t calls = client_stats(bed).calls;
     assert_error(
         belay__request_start(&request, call_of(bed, &script), &ops[i % 2], NULL, NULL, NULL), 0);
-    bed_until(bed, told.times == 1);
-    if (told.status != row->told)
-      fail_msg("a script that %s: %s", row->name, belay_err_name(told.status));
-    if ((told.detail[0] != '\0') != (row->told != 0))
-      fail_msg("a script that %s: \"%s\"", row->name, told.detail);
+    bed_until(bed, report.times == 1);
+    if (report.status != row->status)
+      fail_msg("a script that %s: %s", row->name, belay_err_name(report.status));
+    if ((report.detail[0] != '\0') != (row->status != 0))
+      fail_msg("a script that %s: \"%s\"", row->name, report.detail);
     assert_int_equal(client_stats(bed).calls, calls + 1);
     (void)has_written(bed->server);
   }

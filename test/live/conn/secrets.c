@@ -21,7 +21,7 @@
 
 /* ---- the server ---- */
 
-enum { TOLD_MAX = 256, HEAD = 6, LINE_MAX_LEN = 4096 };
+enum { SENT_WORDS_MAX = 256, HEAD = 6, LINE_MAX_LEN = 4096 };
 
 /* The form of an error: its beginning, the repeated part of each word, and the text around it. */
 typedef struct manner {
@@ -56,8 +56,8 @@ typedef struct echo {
   bed_t *bed;
   pthread_mutex_t mutex;
   unsigned errors;
-  size_t told_len;
-  char told[TOLD_MAX][HEAD + 1];
+  size_t sent_words_len;
+  char sent_words[SENT_WORDS_MAX][HEAD + 1];
 } echo_t;
 
 /* Keys are none; and an operation's id is part of one. */
@@ -69,9 +69,9 @@ static void remember(echo_t *echo, const char *const *words, size_t count) {
   pthread_mutex_lock(&echo->mutex);
   bool script = strncmp(words[0], "EVAL", 4) == 0; /* that is no secret */
   echo->errors++;
-  for (size_t i = script ? 2 : 1; i < count && echo->told_len < TOLD_MAX; i++)
+  for (size_t i = script ? 2 : 1; i < count && echo->sent_words_len < SENT_WORDS_MAX; i++)
     if (is_secret(words[i]))
-      snprintf(echo->told[echo->told_len++], HEAD + 1, "%s", words[i]);
+      snprintf(echo->sent_words[echo->sent_words_len++], HEAD + 1, "%s", words[i]);
   pthread_mutex_unlock(&echo->mutex);
 }
 
@@ -101,7 +101,7 @@ static void answer_with_echo(fake_link_t *link, const char *const *words, size_t
   repeat(link, echo->manner, words, count);
 }
 
-/* ---- what is told here ---- */
+/* ---- the texts of the library ---- */
 
 static const char *const secrets[] = {"hunter2-password", "value-0f-worth", "alice-in-chains"};
 
@@ -113,9 +113,9 @@ static void check(echo_t *echo, const char *where, const char *text) {
     if (strstr(text, secrets[i]) != NULL)
       fail_msg("%s has \"%s\" in it: \"%s\"", where, secrets[i], text);
   pthread_mutex_lock(&echo->mutex);
-  for (size_t i = 0; i < echo->told_len; i++)
-    if (strstr(text, echo->told[i]) != NULL)
-      fail_msg("%s has \"%s\" in it: \"%s\"", where, echo->told[i], text);
+  for (size_t i = 0; i < echo->sent_words_len; i++)
+    if (strstr(text, echo->sent_words[i]) != NULL)
+      fail_msg("%s has \"%s\" in it: \"%s\"", where, echo->sent_words[i], text);
   pthread_mutex_unlock(&echo->mutex);
 }
 
@@ -142,7 +142,7 @@ static void echo_open(echo_t *echo, const manner_t *manner, bool grants) {
   pthread_mutex_init(&echo->mutex, NULL);
   echo->fake = fake_start(&(fake_options_t){.on_command = answer_with_echo, .arg = echo});
   echo->bed = bed_open_at(fake_url(echo->fake), &options);
-  echo->bed->heard = on_line;
+  echo->bed->on_log = on_line;
   echo->bed->arg = echo;
 }
 
@@ -302,45 +302,45 @@ static void use_permission(bed_t *bed) {
   bed_until(bed, permit.ended == permit.begun);
 }
 
-static unsigned told; /* callbacks of those that have no helper of their own */
+static unsigned calls; /* callbacks of those that have no helper of their own */
 
 static void on_published(belay_request_t *request, int status, int64_t receivers) {
   (void)request;
   (void)status;
   (void)receivers;
-  told++;
+  calls++;
 }
 
 static void on_counted_down(belay_request_t *request, int status, unsigned left) {
   (void)request;
   (void)status;
   (void)left;
-  told++;
+  calls++;
 }
 
 static void on_campaigned(belay_election_t *election, int status) {
   (void)election;
   (void)status;
-  told++;
+  calls++;
 }
 
 static void use_topic(bed_t *bed) {
   belay_request_t request = {.data = NULL};
-  told = 0;
+  calls = 0;
   assert_error(belay_topic_publish(bed->client, &request, belay_string("news"),
                                    belay_string(secrets[1]), on_published),
                0);
-  bed_until(bed, told == 1);
+  bed_until(bed, calls == 1);
 }
 
 static void use_latch(bed_t *bed) {
   belay_request_t request = {.data = NULL};
   belay_latch_t *latch;
-  told = 0;
+  calls = 0;
   assert_error(belay_latch_new(bed->client, belay_string("start"), NULL, &latch), 0);
   assert_error(belay_latch_count_down(latch, &request, belay_string(secrets[2]), on_counted_down),
                0);
-  bed_until(bed, told == 1);
+  bed_until(bed, calls == 1);
 }
 
 static void use_election(bed_t *bed) {
@@ -348,7 +348,7 @@ static void use_election(bed_t *bed) {
   belay_election_options_t options;
   belay_election_options_init(&options);
   options.value = belay_string(secrets[1]);
-  told = 0;
+  calls = 0;
   assert_error(belay_election_new(bed->client, belay_string("crown"), &options, &election), 0);
   assert_error(belay_election_campaign(election, on_campaigned), 0);
   bed_run_for(bed, 50 * slow()); /* it goes on for ever */
@@ -441,7 +441,7 @@ TEST(repeated_password) {
       pthread_mutex_init(&echo.mutex, NULL);
       echo.fake = fake_start(&(fake_options_t){.on_command = repeat_the_password, .arg = &echo});
       echo.bed = bed_open_at(fake_url(echo.fake), &options);
-      echo.bed->heard = on_line;
+      echo.bed->on_log = on_line;
       echo.bed->arg = &echo;
       contender_t *c = contender_new(echo.bed, "door", NULL);
       c->then = keep_detail;

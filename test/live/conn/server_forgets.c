@@ -17,7 +17,7 @@ typedef struct blow {
   int strikes, apart;  /* number of strikes under contention, and the ms between them */
 } blow_t;
 
-static relay_t *wire; /* to the server, for all clients */
+static relay_t *relay; /* to the server, for all clients */
 
 static void flush_all(bed_t *bed) {
   server_do(bed->server, "FLUSHALL", NULL);
@@ -35,7 +35,7 @@ static void cut_connections(bed_t *bed) {
 /* Behind the server's back: it still executes what it was sent. */
 static void cut_wires(bed_t *bed) {
   (void)bed;
-  relay_cut(wire);
+  relay_cut(relay);
 }
 
 static void restart_keeping(bed_t *bed) {
@@ -70,9 +70,9 @@ static belay_client_options_t hasty(void) {
   return options;
 }
 
-static void open_wire(bed_t *bed) {
-  wire = relay_start(server_url(bed->server));
-  relay_delay(wire, 1);
+static void open_relay(bed_t *bed) {
+  relay = relay_start(server_url(bed->server));
+  relay_delay(relay, 1);
 }
 
 /* ---- one has it, and one waits ---- */
@@ -87,9 +87,9 @@ static void open_scene(scene_t *s, const blow_t *blow) {
   belay_client_options_t client = hasty();
   belay_lock_options_t options = watched(TTL * slow());
   *s = (scene_t){.bed = bed_open(&client), .blow = blow};
-  open_wire(s->bed);
-  belay_client_t *one = bed_connect(s->bed, relay_url(wire), &client);
-  belay_client_t *other = bed_connect(s->bed, relay_url(wire), &client);
+  open_relay(s->bed);
+  belay_client_t *one = bed_connect(s->bed, relay_url(relay), &client);
+  belay_client_t *other = bed_connect(s->bed, relay_url(relay), &client);
   options.renew_after_ms = TTL / RENEWALS * slow();
   for (kind_id_t k = (kind_id_t)0; k < KINDS; k++) {
     belay_lock_options_t o = options;
@@ -107,7 +107,7 @@ static void open_scene(scene_t *s, const blow_t *blow) {
 }
 
 /* The holder reports the loss, and the waiter is granted the lock with a larger number. */
-static void expect_told(player_t *holder, player_t *waiter, belay_lost_t reason) {
+static void expect_notified(player_t *holder, player_t *waiter, belay_lost_t reason) {
   player_until(holder, holder->lost == 1);
   if (holder->reason != reason)
     fail_msg("%s: lost, but %s", kinds[holder->kind].name, belay_lost_name(holder->reason));
@@ -161,7 +161,7 @@ static void test_who_has_it_and_who_waits(void **state) {
     bed_run_for(s.bed, TTL * 7 / 6 * slow()); /* all are renewed, or would be over */
   for (kind_id_t k = (kind_id_t)0; k < HELD_KINDS; k++) {
     if (s.blow->lost != 0)
-      expect_told(&s.holder[k], &s.waiter[k], s.blow->lost);
+      expect_notified(&s.holder[k], &s.waiter[k], s.blow->lost);
     else
       expect_kept(&s.holder[k], &s.waiter[k]);
     if (kinds[k].numbers && s.waiter[k].grant <= s.holder[k].grant)
@@ -174,7 +174,7 @@ static void test_who_has_it_and_who_waits(void **state) {
   judge_meetings(&s);
   expect_ttl_on_every_key(s.bed->server);
   bed_close(s.bed);
-  relay_stop(wire);
+  relay_stop(relay);
 }
 
 /* ---- many want it ---- */
@@ -186,8 +186,8 @@ static void test_contest(void **state) {
   bed_t *bed = bed_open(&client);
   belay_lock_options_t options = watched(CONTEST_TTL * slow());
   options.renew_after_ms = CONTEST_TTL / RENEWALS * slow();
-  open_wire(bed);
-  contest_begin(&contest, bed, relay_url(wire), &client, &options);
+  open_relay(bed);
+  contest_begin(&contest, bed, relay_url(relay), &client, &options);
   contest_await_turns(&contest, 1);
   for (int i = 0; i < blow->strikes; i++) {
     if (!blow->exact)
@@ -201,7 +201,7 @@ static void test_contest(void **state) {
     contest_expect_no_failures(&contest);
   expect_ttl_on_every_key(bed->server);
   bed_close(bed);
-  relay_stop(wire);
+  relay_stop(relay);
 }
 
 TEST_ROWS(blows) {

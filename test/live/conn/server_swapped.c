@@ -98,10 +98,10 @@ TEST(promoted_again) {
   belay_lock_options_t options = quarantine_options();
   options.ttl_ms = options.max_ttl_ms = HOLD;
   contender_t *holder = contender_new(bed, "door", &options);
-  contender_t *rival = contender_new(bed, "door", &options);
+  contender_t *contender = contender_new(bed, "door", &options);
   server_follow(other, server);
-  assert_error(wait_for(rival), 0);
-  assert_error(release(rival), 0);
+  assert_error(wait_for(contender), 0);
+  assert_error(release(contender), 0);
   drop_connections(server);
   server_do(other, "REPLICAOF", "NO", "ONE", NULL); /* which does not have what comes now */
   assert_error(acquire(holder, 2 * SECONDS * slow()), 0);
@@ -109,10 +109,10 @@ TEST(promoted_again) {
   assert_null(value_of(holder));
   server_do(server, "REPLICAOF", "NO", "ONE", NULL);
   drop_connections(server);
-  assert_error(acquire(rival, 500 * slow()), BELAY_EQUARANTINED);
+  assert_error(acquire(contender, 500 * slow()), BELAY_EQUARANTINED);
   assert_true(remaining_ms(holder) > 0);
   bed_settle(bed);
-  assert_null(value_of(rival));
+  assert_null(value_of(contender));
   bed_close(bed);
   server_stop(other);
 }
@@ -143,27 +143,27 @@ TEST(replicas_of_another_server) {
   needs_one_server("one that only pretends to be a server");
   grants_t grants = {.count = 0};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = grant_and_fall_silent, .arg = &grants});
-  relay_t *wire = relay_start(fake_url(fake));
+  relay_t *relay = relay_start(fake_url(fake));
   belay_client_options_t client = client_options();
   client.max_pending = 1; /* one after the other */
   client.on_full = BELAY_FULL_WAIT;
-  bed_t *bed = bed_open_at(relay_url(wire), &client);
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
   belay_lock_options_t options = with_ttl(10 * SECONDS);
   options.min_replicas = 1;
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(begin_ping(bed), 0);
   bed_until(bed, bed->pongs == 1); /* it is known which commands the server has */
-  relay_delay(wire, 50 * slow());
+  relay_delay(relay, 50 * slow());
   assert_error(begin_acquire(c, 0), 0);
   bed_until(bed, atomic_load(&grants.count) == 1);
   stall_ms(100 * slow());
-  relay_delay(wire, 0);
-  relay_cut(wire);
+  relay_delay(relay, 0);
+  relay_cut(relay);
   assert_error(outcome(c), BELAY_EUNKNOWN);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_int_equal(atomic_load(&grants.count), 1);
   bed_close(bed);
-  relay_stop(wire);
+  relay_stop(relay);
   fake_stop(fake);
 }
 

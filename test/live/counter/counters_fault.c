@@ -165,7 +165,7 @@ TEST(group_larger_than_max_reply) {
   bed_close(bed);
 }
 
-/* The server has executed it, and the answer is on its way when the wire is cut. */
+/* The server has executed it, and the answer is on its way when the connection is cut. */
 static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
   do
     uv_run(&bed->loop, UV_RUN_NOWAIT);
@@ -219,7 +219,7 @@ RELAY_TEST(resent_operations) {
   }
 }
 
-/* The wire is cut, or falls silent, at some time or other. */
+/* The connection is cut, or falls silent, at some time or other. */
 RELAY_TEST(operation_id_with_lost_replies) {
   till_t till;
   till_new(&till, bed, NULL);

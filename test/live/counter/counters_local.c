@@ -6,7 +6,7 @@
 
 #define HITS "belay::counter::{hits}"
 
-/* However often the wire is cut, or falls silent: each add counts once. */
+/* However often the connection is cut, or falls silent: each add counts once. */
 TEST_ON(sum_with_lost_replies, server, server_start(NULL)) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = client_options();

@@ -42,7 +42,7 @@ TEST_IN(wrong_type_is_left_unchanged, bed, bed_open_with(server_with_digest(), N
   }
 }
 
-/* It is executed, and the wire is cut before the answer comes. */
+/* It is executed, and the connection is cut before the answer comes. */
 TEST(lost_replies) {
   static const uint64_t after[] = {1, 1, 6, 14, 8, 8, 0};
   for (int ttl = 0; ttl < 2; ttl++) {

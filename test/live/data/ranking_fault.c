@@ -142,7 +142,7 @@ BED_TEST(tie_kinds_have_own_keys) {
   expect_submit(&timed, BELAY_RANKING_ADD, "bob", 7, "0 bob 7!");
 }
 
-/* It is executed, and the wire is cut before the answer comes. */
+/* It is executed, and the connection is cut before the answer comes. */
 TEST(lost_replies) {
   for (unsigned ties = 0; ties < 2; ties++) {
     bed_t *bed = bed_open_relayed(NULL);

@@ -14,7 +14,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
 
 PLACE_TEST(touches_share_a_context) {
   stay_t stay = {0};
-  look_at(place, &stay, "ann", 10);
+  read_session(place, &stay, "ann", 10);
   assert_false(stay.state.exists);
   assert_int_equal(server_keys(bed->server), 0);
   touch_it(place, &stay, "ann", "looks", NULL);
@@ -40,7 +40,7 @@ PLACE_TEST(touches_share_a_context) {
   }
   touch_it(place, &stay, "ann", NULL, NULL); /* a touch without an event */
   assert_int_equal(stay.state.count, 4);
-  look_at(place, &stay, "ann", 10);
+  read_session(place, &stay, "ann", 10);
   assert_true(stay.state.exists);
   assert_string_equal(stay.id, id);
   assert_int_equal(stay.state.events_len, 4);
@@ -48,7 +48,7 @@ PLACE_TEST(touches_share_a_context) {
   assert_string_equal(stay.event[1], "");
   assert_string_equal(stay.event[3], "pays");
   assert_between(stay.state.remaining_ms, 1780000, 1800000);
-  look_at(place, &stay, "ann", 2);
+  read_session(place, &stay, "ann", 2);
   assert_int_equal(stay.state.events_len, 2);
   assert_string_equal(stay.event[0], "takes");
   assert_ends(begin_exists(place, &stay, "ann"), end_of_stay(&stay), 0);
@@ -63,7 +63,7 @@ PLACE_TEST(new_context_drops_old_events) {
   touch_it(place, &stay, "ann", "older", NULL);
   server_do(bed->server, "DEL", KEY, NULL);
   assert_int_equal(server_keys(bed->server), 1);
-  look_at(place, &stay, "ann", 10);
+  read_session(place, &stay, "ann", 10);
   assert_false(stay.state.exists);
   assert_int_equal(stay.state.events_len, 0);
   touch_it(place, &stay, "ann", NULL, "second");
@@ -72,7 +72,7 @@ PLACE_TEST(new_context_drops_old_events) {
   assert_int_equal(stay.state.count, 0);
   assert_int_equal(server_keys(bed->server), 1);
   touch_it(place, &stay, "ann", "new", NULL);
-  look_at(place, &stay, "ann", 10);
+  read_session(place, &stay, "ann", 10);
   assert_int_equal(stay.state.events_len, 1);
   assert_string_equal(stay.event[0], "new");
 }
@@ -87,7 +87,7 @@ BED_TEST(context_expires) {
   server_do(bed->server, "PEXPIRE", "belay::session::{ann}", "20", NULL);
   server_do(bed->server, "PEXPIRE", "belay::session::{ann}::events", "20", NULL);
   do
-    look_at(&place, &stay, "ann", 1);
+    read_session(&place, &stay, "ann", 1);
   while (stay.state.exists);
   touch_it(&place, &stay, "ann", "b", "second");
   assert_true(stay.state.is_new);
@@ -110,7 +110,7 @@ BED_TEST(max_events) {
       assert_int_equal(stay.state.lost, 0);
     }
     assert_int_equal(stay.state.kept, most[i]);
-    look_at(&place, &stay, "ann", 10);
+    read_session(&place, &stay, "ann", 10);
     assert_int_equal(stay.state.events_len, most[i]);
     for (int j = 0; j < most[i]; j++)
       assert_int_equal(stay.event[j][0], '0' + 5 - most[i] + j);
@@ -128,7 +128,7 @@ BED_TEST(names_are_separate) {
   touch_it(&shop, &stay, "ann", "a", "of shop");
   touch_it(&plain, &stay, "ann", "b", "plain");
   assert_true(stay.state.is_new);
-  look_at(&shop, &stay, "ann", 1);
+  read_session(&shop, &stay, "ann", 1);
   assert_string_equal(stay.id, "of shop");
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::session::{ann}", KEY, NULL), 2);
 }
@@ -185,13 +185,13 @@ BED_TEST(evicted_events_count_as_lost) {
     touch_it(&place, &stay, "ann", "x", NULL);
   assert_int_equal(stay.state.lost, 0);
   server_do(bed->server, "DEL", EVENTS, NULL);
-  look_at(&place, &stay, "ann", 3);
+  read_session(&place, &stay, "ann", 3);
   assert_int_equal(stay.state.lost, 3);
   assert_int_equal(stay.state.events_len, 0);
   for (int lost = 2; lost >= 0; lost--) {
     touch_it(&place, &stay, "ann", "x", NULL);
     assert_int_equal(stay.state.lost, lost);
-    look_at(&place, &stay, "ann", 3);
+    read_session(&place, &stay, "ann", 3);
     assert_int_equal(stay.state.lost, lost);
     assert_int_equal(stay.state.kept, 3 - lost);
   }
@@ -217,18 +217,18 @@ BED_TEST(read_is_bounded_by_max_reply) {
     memset(event, 'a' + i, SIZE);
     touch_it(&place, &stay, "ann", event, NULL);
   }
-  look_at(&place, &stay, "ann", BELAY_SESSION_EVENTS_MAX);
+  read_session(&place, &stay, "ann", BELAY_SESSION_EVENTS_MAX);
   assert_int_equal(stay.state.events_len, 3); /* of 32768 bytes */
   for (int i = 0; i < 3; i++)
     assert_int_equal(stay.event[i][0], 'a' + MANY - 3 + i); /* the last ones */
   assert_int_equal(stay.state.kept, MANY);
   memset(event, 'z', sizeof event - 1);
   touch_it(&place, &stay, "ann", event, NULL);
-  look_at(&place, &stay, "ann", 5);
+  read_session(&place, &stay, "ann", 5);
   assert_int_equal(stay.state.events_len, 2);
   for (int i = 0; i < 300; i++)
     server_do(bed->server, "RPUSH", "belay::session::{ann}::events", "small", NULL);
-  look_at(&place, &stay, "ann", 130); /* in several pieces */
+  read_session(&place, &stay, "ann", 130); /* in several pieces */
   assert_int_equal(stay.state.events_len, 130);
 }
 
@@ -246,7 +246,7 @@ BED_TEST(longest_names) {
   place_of(&place, bed, bed->client, &options);
   assert_ends(begin_touch(&place, &stay, user, "x", id, op), end_of_stay(&stay), 0);
   assert_string_equal(stay.id, id);
-  look_at(&place, &stay, user, 1);
+  read_session(&place, &stay, user, 1);
   assert_int_equal(stay.state.events_len, 1);
   assert_int_equal(server_keys(bed->server), 3);
   expect_ttls(bed->server);

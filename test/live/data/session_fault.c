@@ -15,7 +15,7 @@ enum { OPERATIONS = 5 };
 static int begin_nth(place_t *place, stay_t *stay, int n) {
   return n == 0   ? begin_touch(place, stay, "ann", "x", NULL, NULL)
          : n == 1 ? begin_touch(place, stay, "ann", "x", NULL, "m")
-         : n == 2 ? begin_look(place, stay, "ann", 10)
+         : n == 2 ? begin_read_session(place, stay, "ann", 10)
          : n == 3 ? begin_exists(place, stay, "ann")
                   : begin_end(place, stay, "ann", "id");
 }
@@ -153,7 +153,7 @@ PLACE_TEST_RELAYED(touch_with_lost_reply) {
   assert_error(end_of_stay(&stay), 0);
   assert_true(stay.state.is_new); /* it was, the first time */
   assert_string_equal(stay.id, "second");
-  look_at(place, &stay, "ann", 10);
+  read_session(place, &stay, "ann", 10);
   assert_int_equal(stay.state.count, 1);
   expect_ttls(bed->server);
 }
@@ -166,12 +166,12 @@ PLACE_TEST_RELAYED(end_and_read_with_lost_reply) {
     assert_error(begin_end(place, &stay, "ann", i == 0 ? NULL : "first"), 0);
     lose_the_answer(bed, -1);
     assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
-    look_at(place, &stay, "ann", 1);
+    read_session(place, &stay, "ann", 1);
     assert_false(stay.state.exists);
   }
   touch_it(place, &stay, "ann", "0", "first");
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(begin_look(place, &stay, "ann", 1), 0);
+  assert_error(begin_read_session(place, &stay, "ann", 1), 0);
   bed_run_for(bed, 20);
   relay_cut(bed->relay);
   relay_delay(bed->relay, 0);

@@ -9,11 +9,11 @@
 
 enum { STEPS = 8000, HANDLES = 3, OPS = 6, LIST = 8, TEXT = 16 };
 
-typedef struct told {
+typedef struct touch_result {
   bool done, is_new;
   int64_t count, kept;
   char id[STAY_TEXT];
-} told_t;
+} touch_result_t;
 
 typedef struct model {
   place_t place[HANDLES];
@@ -24,7 +24,7 @@ typedef struct model {
   int64_t count;
   size_t len;                /* of the list */
   char list[LIST + 1][TEXT]; /* the last events */
-  told_t op[OPS];
+  touch_result_t op[OPS];
   unsigned sequence, began, again, ended, spared;
 } model_t;
 
@@ -39,8 +39,8 @@ static void trim(model_t *m, size_t most) {
   }
 }
 
-static told_t model_touch(model_t *m, size_t most, const char *event, const char *id) {
-  told_t told = {.done = true, .is_new = !m->there};
+static touch_result_t model_touch(model_t *m, size_t most, const char *event, const char *id) {
+  touch_result_t touched = {.done = true, .is_new = !m->there};
   if (!m->there) {
     m->there = true;
     m->count = 0;
@@ -53,10 +53,10 @@ static told_t model_touch(model_t *m, size_t most, const char *event, const char
       memcpy(m->list[m->len++], event, TEXT);
   }
   trim(m, most);
-  told.count = m->count;
-  told.kept = (int64_t)m->len;
-  memcpy(told.id, m->id, sizeof told.id);
-  return told;
+  touched.count = m->count;
+  touched.kept = (int64_t)m->len;
+  memcpy(touched.id, m->id, sizeof touched.id);
+  return touched;
 }
 
 static void step_touch(model_t *m) {
@@ -69,31 +69,31 @@ static void step_touch(model_t *m) {
     snprintf(event, sizeof event, "e%u", m->sequence);
   snprintf(id, sizeof id, "c%u", m->sequence);
   snprintf(op, sizeof op, "o%zu", which);
-  told_t told;
+  touch_result_t touched;
   if (has_op && m->op[which].done) {
-    told = m->op[which];
+    touched = m->op[which];
     m->again++;
   } else {
-    told = model_touch(m, (size_t)m->most[handle], has_event ? event : NULL, id);
-    m->began += told.is_new;
+    touched = model_touch(m, (size_t)m->most[handle], has_event ? event : NULL, id);
+    m->began += touched.is_new;
   }
   if (has_op)
-    m->op[which] = told;
+    m->op[which] = touched;
   assert_ends(begin_touch(&m->place[handle], &stay, "ann", has_event ? event : NULL, id,
                           has_op ? op : NULL),
               end_of_stay(&stay), 0);
   assert_true(stay.state.exists);
-  assert_int_equal(stay.state.is_new, told.is_new);
-  assert_string_equal(stay.id, told.id);
-  assert_int_equal(stay.state.count, told.count);
-  assert_int_equal(stay.state.kept, told.kept);
+  assert_int_equal(stay.state.is_new, touched.is_new);
+  assert_string_equal(stay.id, touched.id);
+  assert_int_equal(stay.state.count, touched.count);
+  assert_int_equal(stay.state.kept, touched.kept);
   assert_int_equal(stay.state.lost, 0);
 }
 
 static void step_read(model_t *m) {
   stay_t stay = {0};
   size_t n = below(m, LIST + 2), expected = m->there ? (n < m->len ? n : m->len) : 0;
-  look_at(&m->place[0], &stay, "ann", n);
+  read_session(&m->place[0], &stay, "ann", n);
   assert_int_equal(stay.state.exists, m->there);
   assert_int_equal(stay.state.events_len, expected);
   if (!m->there)

@@ -319,13 +319,13 @@ BED_TEST(concurrent_marks_report_new_once) {
           int who = (i + round) % CLIENTS;
           assert_error(begin_mark(&books[who], &entries[who][j], "k", item), 0);
         }
-      unsigned told = 0;
+      unsigned new_items = 0;
       for (int i = 0; i < CLIENTS; i++)
         for (int j = 0; j < EACH; j++) {
           assert_error(end_of_entry(&entries[i][j]), 0);
-          told += entries[i][j].verdicts[0] == 'N';
+          new_items += entries[i][j].verdicts[0] == 'N';
         }
-      assert_int_equal(told, 1);
+      assert_int_equal(new_items, 1);
     }
     for (int i = 0; i < CLIENTS; i++) {
       assert_error(book_close(&books[i]), 0);

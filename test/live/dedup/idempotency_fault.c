@@ -73,7 +73,7 @@ static bool is_state(bed_t *bed, const char *state) {
   return text != NULL && strcmp(text, state) == 0;
 }
 
-/* The server has executed it, and the answer is on its way when the wire is cut. */
+/* The server has executed it, and the answer is on its way when the connection is cut. */
 static void lose_the_answer(bed_t *bed, const char *state) {
   while (!is_state(bed, state))
     uv_run(&bed->loop, UV_RUN_NOWAIT);
@@ -158,7 +158,7 @@ ONCE_TEST_RELAYED(retry_with_unknown_first_attempt) {
     else
       (void)script_run(bed->server, &belay__script_idempotency, &other);
     assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
-    assert_false(turn.told);
+    assert_false(turn.is_known);
   }
   expect_ttls(bed->server);
 }

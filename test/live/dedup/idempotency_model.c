@@ -33,7 +33,7 @@ static bool is_owner(const model_t *m, const belay_idempotency_token_t *token) {
 }
 
 /* The outcome for a client that is not the owner. */
-static belay_idempotency_outcome_t told(const model_t *m) {
+static belay_idempotency_outcome_t expected_outcome(const model_t *m) {
   return m->state == ABSENT       ? BELAY_IDEMPOTENCY_ABSENT
          : m->state == PROCESSING ? BELAY_IDEMPOTENCY_IN_PROGRESS
          : m->state == DONE       ? BELAY_IDEMPOTENCY_DONE
@@ -72,7 +72,7 @@ static void step_begin(model_t *m) {
     return;
   }
   if (m->state == DONE || (m->state == PROCESSING && !m->over)) {
-    check(m, &turn, 0, told(m), false);
+    check(m, &turn, 0, expected_outcome(m), false);
     return;
   }
   m->taken = m->state == PROCESSING;
@@ -100,13 +100,14 @@ static void step_owned(model_t *m) {
   case 0:
     assert_error(once_extend(&m->once, &turn, "k", &token, MINUTE), 0);
     m->over = m->over && !owner;
-    check(m, &turn, owner && busy ? 0 : BELAY_ENOTOWNER, owner && busy ? mine(m) : told(m), false);
+    check(m, &turn, owner && busy ? 0 : BELAY_ENOTOWNER,
+          owner && busy ? mine(m) : expected_outcome(m), false);
     break;
   case 1:
     assert_error(once_abandon(&m->once, &turn, "k", &token), 0);
     if (owner && busy)
       m->state = FREE;
-    check(m, &turn, owner && m->state == FREE ? 0 : BELAY_ENOTOWNER, told(m), false);
+    check(m, &turn, owner && m->state == FREE ? 0 : BELAY_ENOTOWNER, expected_outcome(m), false);
     break;
   default:
     assert_error(once_finish(&m->once, &turn, "k", &token, result, 0), 0);
@@ -115,14 +116,14 @@ static void step_owned(model_t *m) {
       memcpy(m->result, result, sizeof result);
     }
     bool brought = owner && m->state == DONE && strcmp(m->result, result) == 0;
-    check(m, &turn, brought ? 0 : BELAY_ENOTOWNER, told(m), brought);
+    check(m, &turn, brought ? 0 : BELAY_ENOTOWNER, expected_outcome(m), brought);
   }
 }
 
 static void step_read(model_t *m) {
   turn_t turn = {0};
   assert_error(once_read(&m->once, &turn, "k"), 0);
-  check(m, &turn, 0, told(m), false);
+  check(m, &turn, 0, expected_outcome(m), false);
 }
 
 static void step_forget(model_t *m) {

@@ -113,19 +113,19 @@ static int64_t calls_of_all(cluster_t *cluster, const char *command) {
   return n;
 }
 
-static char told[256];
+static char detail[256];
 
-static void keep_told(contender_t *c, event_t event) {
+static void keep_detail(contender_t *c, event_t event) {
   if (event == EVENT_ENDED)
-    snprintf(told, sizeof told, "%s", belay_detail(c->bed->belay));
+    snprintf(detail, sizeof detail, "%s", belay_detail(c->bed->belay));
 }
 
 static void expect_words(bed_t *bed, int error, const char *what) {
   contender_t *c = contender_new(bed, "door", NULL);
-  c->then = keep_told;
+  c->then = keep_detail;
   assert_error(try_lock(c), error);
-  if (strstr(told, what) == NULL)
-    fail_msg("\"%s\" does not say \"%s\"", told, what);
+  if (strstr(detail, what) == NULL)
+    fail_msg("\"%s\" does not say \"%s\"", detail, what);
 }
 
 TEST_ON(cluster_slots_not_permitted, cluster, start_three(NULL)) {

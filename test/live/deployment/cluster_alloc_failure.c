@@ -30,7 +30,7 @@ typedef struct play {
   belay_client_t *client;
   belay_lock_t *lock[LOCKS];
   belay_subscription_t *subscription;
-  unsigned pending, granted, released, heard;
+  unsigned pending, granted, released, replies;
   bool closed;
 } play_t;
 
@@ -50,9 +50,9 @@ static void end_when_quiet(play_t *play) {
 
 static void on_patience(uv_timer_t *timer) {
   play_t *play = timer->data;
-  if (play->heard == 0)
+  if (play->replies == 0)
     play->pending--;
-  play->heard++;
+  play->replies++;
   end_when_quiet(play);
 }
 
@@ -118,7 +118,7 @@ static void on_event(belay_subscription_t *subscription, belay_topic_event_t eve
   (void)message;
   (void)len;
   (void)status;
-  if (event == BELAY_TOPIC_LISTENING && play->heard++ == 0) {
+  if (event == BELAY_TOPIC_LISTENING && play->replies++ == 0) {
     play->pending--;
     end_when_quiet(play);
   }
@@ -138,7 +138,7 @@ static void begin(play_t *play) {
                             &play->subscription) == 0)
     play->pending++;
   else
-    play->heard++;
+    play->replies++;
 }
 
 static void perform(play_t *play, const belay_options_t *options) {
@@ -156,7 +156,7 @@ static void perform(play_t *play, const belay_options_t *options) {
     if (belay_connect(play->belay, cluster_url(play->setup->cluster), &o, &play->client) == 0)
       begin(play);
     else
-      play->heard++;
+      play->replies++;
     uv_timer_start(&play->patience, on_patience, 2 * WAIT_MS, 0);
     end_when_quiet(play);
     uv_run(&loop, UV_RUN_DEFAULT);
@@ -203,7 +203,7 @@ static void run(const belay_options_t *options, void *arg) {
     return;
   assert_int_equal(play.granted, LOCKS);
   assert_int_equal(play.released, LOCKS);
-  assert_int_equal(play.heard, 1);
+  assert_int_equal(play.replies, 1);
 }
 
 static void expect_most_succeed(alloc_owner_t owner) {

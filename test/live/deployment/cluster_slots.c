@@ -122,18 +122,18 @@ SLOT_TEST(one_holder_during_a_move) {
   belay_client_t *another = bed_connect(setup->bed, cluster_url(setup->cluster), NULL);
   char name[16];
   snprintf(name, sizeof name, "n%u", setup->names - 1);
-  contender_t *rival = contender_of(setup->bed, another, name, NULL);
+  contender_t *contender = contender_of(setup->bed, another, name, NULL);
   assert_error(try_lock(holder), 0);
-  assert_error(try_lock(rival), BELAY_EHELD);
+  assert_error(try_lock(contender), BELAY_EHELD);
   cluster_move_begin(setup->cluster, setup->slot, setup->to);
-  assert_error(try_lock(rival), BELAY_EHELD);
+  assert_error(try_lock(contender), BELAY_EHELD);
   assert_int_equal(cluster_move_keys(setup->cluster, setup->slot, setup->to, 1000), 1);
-  assert_error(try_lock(rival), BELAY_EHELD);
+  assert_error(try_lock(contender), BELAY_EHELD);
   assert_error(extend(holder, 10000), 0);
   cluster_move_end(setup->cluster, setup->slot, setup->to);
-  assert_error(try_lock(rival), BELAY_EHELD);
+  assert_error(try_lock(contender), BELAY_EHELD);
   assert_error(release(holder), 0);
-  assert_error(try_lock(rival), 0);
+  assert_error(try_lock(contender), 0);
 }
 
 /* The slot moves without the holder's key. The next renewal is due only after 100 s. */

@@ -235,7 +235,7 @@ static void read_line(crowd_t *crowd, const char *line) {
   }
 }
 
-static void hear(crowd_t *crowd) {
+static void read_reports(crowd_t *crowd) {
   struct pollfd inputs[PROCESSES];
   char line[128];
   for (int i = 0; i < PROCESSES; i++)
@@ -253,7 +253,7 @@ static void hear(crowd_t *crowd) {
   do {                                                                                             \
     int64_t began_ = clock_now();                                                                  \
     while (!(condition)) {                                                                         \
-      hear(crowd);                                                                                 \
+      read_reports(crowd);                                                                         \
       if (clock_since_ms(began_) > PATIENCE_MS * slow())                                           \
         fail_msg("waited in vain for: %s", #condition);                                            \
     }                                                                                              \

@@ -31,9 +31,9 @@ typedef struct house {
   unsigned asked;
 } house_t;
 
-/* ---- what is told ---- */
+/* ---- the ends of requests ---- */
 
-static void told(belay_request_t *request, int status) {
+static void record_end(belay_request_t *request, int status) {
   question_t *question = request->data;
   question->ended = true;
   question->status = status;
@@ -41,66 +41,66 @@ static void told(belay_request_t *request, int status) {
 
 static void on_limited(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   (void)result;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_bucket_state(belay_request_t *request, int status,
                             const belay_bucket_state_t *state) {
   (void)state;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_verdict(belay_request_t *request, int status, belay_dedup_verdict_t verdict) {
   (void)verdict;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_record(belay_request_t *request, int status,
                       const belay_idempotency_state_t *state) {
   (void)state;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_id(belay_request_t *request, int status, int64_t id) {
   (void)id;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_permission(belay_request_t *request, int status,
                           const belay_permission_result_t *results, size_t n) {
   (void)results, (void)n;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_permits(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
   (void)state;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_holders(belay_request_t *request, int status,
                        const belay_semaphore_holder_t *holders, size_t n) {
   (void)holders, (void)n;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_session(belay_request_t *request, int status, const belay_session_state_t *state) {
   (void)state;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_changed(belay_request_t *request, int status, bool applied) {
   (void)applied;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_cached(belay_request_t *request, int status, const belay_cache_result_t *result) {
   (void)result;
-  told(request, status);
+  record_end(request, status);
 }
 
 static void on_counted(belay_request_t *request, int status, const belay_counter_result_t *result) {
   (void)result;
-  told(request, status);
+  record_end(request, status);
 }
 
 /* ---- what is asked ---- */

@@ -34,7 +34,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
   return function(name, service, hints, list);
 }
 
-/* ---- what is told ---- */
+/* ---- the ends of requests ---- */
 
 /* A ping ends with `status`, and its detail contains `words` and no secret. */
 static void expect(bed_t *bed, int status, const char *words) {

@@ -128,8 +128,9 @@ TEST_ON(sentinels_die_one_by_one, group, group_start(NULL)) {
 }
 
 TEST(separate_passwords) {
-  const group_options_t terms = {.nodes = {.password = "inner"}, .sentinel_password = "outer"};
-  group_t *group = group_start(&terms);
+  const group_options_t start_options = {.nodes = {.password = "inner"},
+                                         .sentinel_password = "outer"};
+  group_t *group = group_start(&start_options);
   belay_client_options_t options = client_options();
   bed_t *bed = bed_open_at(group_url(group), &options);
   assert_error(pong(bed, NULL), BELAY_EAUTH); /* NOAUTH: it has said nothing */

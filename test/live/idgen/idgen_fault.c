@@ -21,7 +21,7 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
   return text == NULL ? -1 : atoll(text);
 }
 
-/* The server has executed it, and the answer is on its way when the wire is cut. */
+/* The server has executed it, and the answer is on its way when the connection is cut. */
 static void lose_the_answer(bed_t *bed, const char *key, const char *field, int64_t expected) {
   while (number_at(bed->server, key, field) != expected)
     uv_run(&bed->loop, UV_RUN_NOWAIT);
@@ -70,7 +70,7 @@ RELAY_TEST(sequence_with_lost_reply) {
   assert_int_equal(number_at(bed->server, SEQUENCE_KEY, "id"), 8);
 }
 
-/* The wire is cut, or falls silent, at some time or other. */
+/* The connection is cut, or falls silent, at some time or other. */
 RELAY_TEST(ids_grow_with_lost_connections) {
   belay_idgen_options_t options = segments(50);
   int64_t before = 0;

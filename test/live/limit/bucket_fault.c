@@ -74,7 +74,7 @@ static int64_t number_at(bed_t *bed, const char *key) {
   return text == NULL ? 0 : atoll(text);
 }
 
-/* The server has executed it, and the answer is on its way when the wire is cut. */
+/* The server has executed it, and the answer is on its way when the connection is cut. */
 static void lose_reply(bed_t *bed, const char *key, int64_t expected) {
   while (number_at(bed, key) != expected)
     uv_run(&bed->loop, UV_RUN_NOWAIT);
@@ -97,7 +97,7 @@ RELAY_TEST(an_add_whose_answer_is_lost_adds_once) {
   expect_ttls(bed->server);
 }
 
-/* The wire is cut, or falls silent, at some time or other. */
+/* The connection is cut, or falls silent, at some time or other. */
 RELAY_TEST(an_add_is_done_or_not_known) {
   unsigned known = 0;
   bucket_t bucket;

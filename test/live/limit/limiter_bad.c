@@ -236,13 +236,13 @@ typedef struct ending {
   bed_t *bed;
   belay_limiter_t *limiter;
   ask_t ask[PENDING];
-  int what, told;
+  int what, calls;
 } ending_t;
 
 static void on_limiter_closed(belay_limiter_t *limiter, void *data) {
   ending_t *ending = data;
   belay_request_t request = {0};
-  ending->told++;
+  ending->calls++;
   assert_ptr_equal(belay_limiter_data(limiter), data);
   assert_error(belay_limiter_take(limiter, &request, belay_string("k"), 1, on_answer),
                BELAY_ECLOSING);
@@ -306,7 +306,7 @@ TEST(end_in_callback) {
     assert_int_equal(a[1].result.cause, BELAY_ECANCELED);
     assert_int_equal(a[1].result.verdict, BELAY_INDETERMINATE);
     if (what == 0)
-      bed_until(bed, ending.told == 1);
+      bed_until(bed, ending.calls == 1);
     if (what == 3) { /* the reserved tokens are returned */
       bed_settle(bed);
       assert_true(peek(bed, l, "k")->reset_after_us <= 20 * S);

@@ -129,7 +129,7 @@ static void count_line(tally_t *tally, const char *line) {
   tally->tokens[kind] += cost;
 }
 
-static void hear_out(tally_t *tally, process_t *process) {
+static void count_lines(tally_t *tally, process_t *process) {
   char line[64];
   while (process_read_line(process, line, sizeof line))
     count_line(tally, line);
@@ -262,7 +262,7 @@ TEST_ON(many_take_what_they_can, server, server_start(NULL)) {
   for (int i = 0; i < PROCESSES; i++)
     process[i] = start_hammer(server_url(server), duration_ms());
   for (int i = 0; i < PROCESSES; i++)
-    hear_out(&tally, &process[i]);
+    count_lines(&tally, &process[i]);
   assert_int_equal(tally.ended, PROCESSES);
   expect_bounds(&tally);
   if (tally.unknown == 0) /* nothing took so long that it was given up */
@@ -304,10 +304,10 @@ TEST_ON(many_take_while_everything_fails, server,
   }
   for (int i = 0; i < VICTIMS; i++) {
     process_kill(&victim[i], SIGKILL);
-    hear_out(&tally, &victim[i]);
+    count_lines(&tally, &victim[i]);
   }
   for (int i = 0; i < CROWD; i++)
-    hear_out(&tally, &process[i]);
+    count_lines(&tally, &process[i]);
   assert_true(again_begun);
   assert_int_equal(tally.ended, CROWD);
   assert_true(tally.unknown > 0);

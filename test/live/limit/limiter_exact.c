@@ -32,65 +32,65 @@ static belay_limit_t random_limit(belay_limit_kind_t kind) {
   return limit;
 }
 
-typedef struct stage {
+typedef struct fixture {
   bed_t *bed;
   belay_limiter_t *limiter;
   belay_limit_t limits[BELAY_LIMITER_LIMITS_MAX];
   size_t n;
   int64_t now, most; /* the smallest burst */
   bool log;
-} stage_t;
+} fixture_t;
 
-static void to_time(stage_t *stage, int64_t now) {
-  stage->now = now;
-  limiter_at(stage->limiter, now);
+static void to_time(fixture_t *fixture, int64_t now) {
+  fixture->now = now;
+  limiter_at(fixture->limiter, now);
 }
 
-static void pick_limits(stage_t *stage) {
-  stage->n = stage->log ? 1 : (size_t)(below(3) > 0 ? 1 : below(4) + 1);
-  stage->most = INT64_MAX;
-  for (size_t i = 0; i < stage->n; i++) {
-    belay_limit_t *limit = &stage->limits[i];
-    *limit = random_limit(stage->log ? BELAY_LIMIT_LOG : (belay_limit_kind_t)(below(3) + 1));
+static void pick_limits(fixture_t *fixture) {
+  fixture->n = fixture->log ? 1 : (size_t)(below(3) > 0 ? 1 : below(4) + 1);
+  fixture->most = INT64_MAX;
+  for (size_t i = 0; i < fixture->n; i++) {
+    belay_limit_t *limit = &fixture->limits[i];
+    *limit = random_limit(fixture->log ? BELAY_LIMIT_LOG : (belay_limit_kind_t)(below(3) + 1));
     int64_t most = limit->burst > 0 ? limit->burst : limit->count;
-    stage->most = most < stage->most ? most : stage->most;
+    fixture->most = most < fixture->most ? most : fixture->most;
   }
 }
 
-static void stage_open(stage_t *stage, bed_t *bed, bool log) {
-  *stage = (stage_t){.bed = bed, .log = log};
-  pick_limits(stage);
-  stage->limiter = limiter_new(bed, stage->limits, stage->n);
-  to_time(stage, T0 + below(10000 * S));
+static void fixture_open(fixture_t *fixture, bed_t *bed, bool log) {
+  *fixture = (fixture_t){.bed = bed, .log = log};
+  pick_limits(fixture);
+  fixture->limiter = limiter_new(bed, fixture->limits, fixture->n);
+  to_time(fixture, T0 + below(10000 * S));
   server_do(bed->server, "FLUSHALL", NULL);
 }
 
 /* A time like those that matter under the policy. */
-static int64_t step(const stage_t *stage) {
-  const belay_limit_t *limit = &stage->limits[below((int64_t)stage->n)];
+static int64_t step(const fixture_t *fixture) {
+  const belay_limit_t *limit = &fixture->limits[below((int64_t)fixture->n)];
   int64_t per = limit->period_us / (limit->count > 0 ? limit->count : 1);
   return below(5) == 0 ? below(3 * limit->period_us) : below(3 * per + 2);
 }
 
 /* Anything may happen; not backwards. */
-static void happen(stage_t *stage) {
-  bed_t *bed = stage->bed;
-  belay_limiter_t *limiter = stage->limiter;
-  to_time(stage, stage->now + (below(3) == 0 ? 0 : step(stage)));
-  int64_t cost = below(stage->most) + 1;
+static void happen(fixture_t *fixture) {
+  bed_t *bed = fixture->bed;
+  belay_limiter_t *limiter = fixture->limiter;
+  to_time(fixture, fixture->now + (below(3) == 0 ? 0 : step(fixture)));
+  int64_t cost = below(fixture->most) + 1;
   switch (below(12)) {
   case 0:
     (void)penalty(bed, limiter, "k", cost);
     break;
   case 1: {
     belay_limiter_result_t result = *take(bed, limiter, "k", cost);
-    to_time(stage, stage->now + below(2) * step(stage));
+    to_time(fixture, fixture->now + below(2) * step(fixture));
     if (result.verdict == BELAY_ALLOWED)
       (void)refund(bed, limiter, "k", &result.receipt, below(cost) + 1);
     break;
   }
   case 2:
-    (void)ban(bed, limiter, "k", below(2) * step(stage));
+    (void)ban(bed, limiter, "k", below(2) * step(fixture));
     break;
   case 3:
     if (below(5) == 0)
@@ -102,19 +102,19 @@ static void happen(stage_t *stage) {
   }
 }
 
-static void explain(const stage_t *stage) {
-  for (size_t i = 0; i < stage->n; i++) {
-    const belay_limit_t *limit = &stage->limits[i];
+static void explain(const fixture_t *fixture) {
+  for (size_t i = 0; i < fixture->n; i++) {
+    const belay_limit_t *limit = &fixture->limits[i];
     print_message("# kind %d%s, count %lld, period %lld, burst %lld\n", (int)limit->kind,
                   limit->aligned ? " aligned" : "", (long long)limit->count,
                   (long long)limit->period_us, (long long)limit->burst);
   }
 }
 
-#define expect(stage, condition)                                                                   \
+#define expect(fixture, condition)                                                                 \
   do {                                                                                             \
     if (!(condition)) {                                                                            \
-      explain(stage);                                                                              \
+      explain(fixture);                                                                            \
       fail_msg("not so: %s", #condition);                                                          \
     }                                                                                              \
   } while (0)
@@ -128,9 +128,9 @@ typedef struct kept {
 
 static const char *const names[] = {KEY, KEY "::ban"};
 
-static void keep(stage_t *stage, kept_t *kept) {
+static void keep(fixture_t *fixture, kept_t *kept) {
   for (int i = 0; i < 2; i++) {
-    const resp_t *dump = server_ask(stage->bed->server, "DUMP", names[i], NULL);
+    const resp_t *dump = server_ask(fixture->bed->server, "DUMP", names[i], NULL);
     kept->len[i] = dump->type == RESP_STRING ? dump->len : 0;
     kept->bytes[i] = malloc(kept->len[i] + 1);
     if (kept->len[i] > 0)
@@ -138,14 +138,14 @@ static void keep(stage_t *stage, kept_t *kept) {
   }
 }
 
-static void put_back(stage_t *stage, const kept_t *kept) {
+static void put_back(fixture_t *fixture, const kept_t *kept) {
   for (int i = 0; i < 2; i++) {
-    server_do(stage->bed->server, "DEL", names[i], NULL);
+    server_do(fixture->bed->server, "DEL", names[i], NULL);
     resp_words_t words = {.count = 4,
                           .word = {"RESTORE", names[i], "100000", kept->bytes[i]},
                           .len = {7, strlen(names[i]), 6, kept->len[i]}};
     if (kept->len[i] > 0)
-      assert_int_equal(server_ask_words(stage->bed->server, &words)->type, RESP_STATUS);
+      assert_int_equal(server_ask_words(fixture->bed->server, &words)->type, RESP_STATUS);
   }
 }
 
@@ -156,106 +156,107 @@ static void forget(kept_t *kept) {
 
 /* ---- what is promised ---- */
 
-static void expect_retry_to_hold(stage_t *stage) {
-  int64_t cost = below(stage->most) + 1, now = stage->now;
-  belay_limiter_result_t result = *take(stage->bed, stage->limiter, "k", cost);
+static void expect_retry_to_hold(fixture_t *fixture) {
+  int64_t cost = below(fixture->most) + 1, now = fixture->now;
+  belay_limiter_result_t result = *take(fixture->bed, fixture->limiter, "k", cost);
   if (result.verdict == BELAY_ALLOWED) {
-    expect(stage, result.retry_after_us == 0);
+    expect(fixture, result.retry_after_us == 0);
     return;
   }
-  expect(stage, result.verdict == BELAY_DENIED && result.retry_after_us > 0);
-  expect(stage, result.retry_after_us <= result.reset_after_us);
-  to_time(stage, now + result.retry_after_us - 1);
-  const belay_limiter_result_t *early = take(stage->bed, stage->limiter, "k", cost);
-  expect(stage, early->verdict == BELAY_DENIED && early->retry_after_us == 1);
-  expect(stage, early->banned == result.banned);
-  expect(stage, early->banned || early->window == result.window);
-  to_time(stage, now + result.retry_after_us);
-  expect(stage, take(stage->bed, stage->limiter, "k", cost)->verdict == BELAY_ALLOWED);
-  to_time(stage, now);
+  expect(fixture, result.verdict == BELAY_DENIED && result.retry_after_us > 0);
+  expect(fixture, result.retry_after_us <= result.reset_after_us);
+  to_time(fixture, now + result.retry_after_us - 1);
+  const belay_limiter_result_t *early = take(fixture->bed, fixture->limiter, "k", cost);
+  expect(fixture, early->verdict == BELAY_DENIED && early->retry_after_us == 1);
+  expect(fixture, early->banned == result.banned);
+  expect(fixture, early->banned || early->window == result.window);
+  to_time(fixture, now + result.retry_after_us);
+  expect(fixture, take(fixture->bed, fixture->limiter, "k", cost)->verdict == BELAY_ALLOWED);
+  to_time(fixture, now);
 }
 
-static void expect_remaining_to_hold(stage_t *stage) {
-  belay_limiter_result_t result = *peek(stage->bed, stage->limiter, "k");
-  expect(stage, result.remaining >= 0 && result.remaining <= stage->most);
-  expect(stage, result.verdict == BELAY_ALLOWED || result.remaining == 0);
+static void expect_remaining_to_hold(fixture_t *fixture) {
+  belay_limiter_result_t result = *peek(fixture->bed, fixture->limiter, "k");
+  expect(fixture, result.remaining >= 0 && result.remaining <= fixture->most);
+  expect(fixture, result.verdict == BELAY_ALLOWED || result.remaining == 0);
   if (result.remaining > 0)
-    expect(stage,
-           take(stage->bed, stage->limiter, "k", result.remaining)->verdict == BELAY_ALLOWED);
-  expect(stage, take(stage->bed, stage->limiter, "k", 1)->verdict != BELAY_ALLOWED);
+    expect(fixture,
+           take(fixture->bed, fixture->limiter, "k", result.remaining)->verdict == BELAY_ALLOWED);
+  expect(fixture, take(fixture->bed, fixture->limiter, "k", 1)->verdict != BELAY_ALLOWED);
 }
 
 /* After reset_after_us, and no earlier: everything is there, and nothing is owed. */
-static void expect_reset_to_hold(stage_t *stage) {
-  int64_t now = stage->now;
-  belay_limiter_result_t result = *peek(stage->bed, stage->limiter, "k");
-  to_time(stage, now + result.reset_after_us);
-  belay_limiter_result_t then = *peek(stage->bed, stage->limiter, "k");
-  belay_limiter_result_t fresh = *peek(stage->bed, stage->limiter, "fresh");
-  expect(stage, then.verdict == BELAY_ALLOWED && then.remaining == fresh.remaining);
-  expect(stage, then.reset_after_us == 0 && fresh.reset_after_us == 0);
-  then = *take(stage->bed, stage->limiter, "k", stage->most);
-  fresh = *take(stage->bed, stage->limiter, "fresh", stage->most);
-  expect(stage, then.verdict == BELAY_ALLOWED && then.reset_after_us == fresh.reset_after_us);
-  expect(stage, then.remaining == fresh.remaining);
-  server_do(stage->bed->server, "DEL", FRESH, NULL);
-  to_time(stage, now + result.reset_after_us - 1);
+static void expect_reset_to_hold(fixture_t *fixture) {
+  int64_t now = fixture->now;
+  belay_limiter_result_t result = *peek(fixture->bed, fixture->limiter, "k");
+  to_time(fixture, now + result.reset_after_us);
+  belay_limiter_result_t then = *peek(fixture->bed, fixture->limiter, "k");
+  belay_limiter_result_t fresh = *peek(fixture->bed, fixture->limiter, "fresh");
+  expect(fixture, then.verdict == BELAY_ALLOWED && then.remaining == fresh.remaining);
+  expect(fixture, then.reset_after_us == 0 && fresh.reset_after_us == 0);
+  then = *take(fixture->bed, fixture->limiter, "k", fixture->most);
+  fresh = *take(fixture->bed, fixture->limiter, "fresh", fixture->most);
+  expect(fixture, then.verdict == BELAY_ALLOWED && then.reset_after_us == fresh.reset_after_us);
+  expect(fixture, then.remaining == fresh.remaining);
+  server_do(fixture->bed->server, "DEL", FRESH, NULL);
+  to_time(fixture, now + result.reset_after_us - 1);
 }
 
-static void expect_denials_to_write_nothing(stage_t *stage) {
-  uint64_t before = print_of(stage->bed->server, KEY);
-  (void)peek(stage->bed, stage->limiter, "k");
-  (void)take(stage->bed, stage->limiter, "k", stage->most + 1); /* never */
-  expect(stage, print_of(stage->bed->server, KEY) == before);
+static void expect_denials_to_write_nothing(fixture_t *fixture) {
+  uint64_t before = print_of(fixture->bed->server, KEY);
+  (void)peek(fixture->bed, fixture->limiter, "k");
+  (void)take(fixture->bed, fixture->limiter, "k", fixture->most + 1); /* never */
+  expect(fixture, print_of(fixture->bed->server, KEY) == before);
   for (int i = 0; i < 5; i++) {
-    before = print_of(stage->bed->server, KEY);
-    if (take(stage->bed, stage->limiter, "k", below(stage->most) + 1)->verdict != BELAY_ALLOWED)
-      expect(stage, print_of(stage->bed->server, KEY) == before);
+    before = print_of(fixture->bed->server, KEY);
+    if (take(fixture->bed, fixture->limiter, "k", below(fixture->most) + 1)->verdict !=
+        BELAY_ALLOWED)
+      expect(fixture, print_of(fixture->bed->server, KEY) == before);
   }
 }
 
 /* Of every key, at least for as long as anything is owed; a millisecond was rounded up, and some
  * have passed. */
-static void expect_ttls_to_suffice(stage_t *stage) {
-  if (take(stage->bed, stage->limiter, "k", 1)->verdict != BELAY_ALLOWED)
+static void expect_ttls_to_suffice(fixture_t *fixture) {
+  if (take(fixture->bed, fixture->limiter, "k", 1)->verdict != BELAY_ALLOWED)
     return;
-  int64_t reset_after = peek(stage->bed, stage->limiter, "k")->reset_after_us;
-  int64_t pttl = server_integer(stage->bed->server, "PTTL", KEY, NULL);
-  expect(stage, pttl > 0 && pttl >= reset_after / 1000 - 5000 * slow());
-  server_do(stage->bed->server, "PERSIST", KEY, NULL);
-  const belay_limiter_result_t *again = take(stage->bed, stage->limiter, "k", 1);
+  int64_t reset_after = peek(fixture->bed, fixture->limiter, "k")->reset_after_us;
+  int64_t pttl = server_integer(fixture->bed->server, "PTTL", KEY, NULL);
+  expect(fixture, pttl > 0 && pttl >= reset_after / 1000 - 5000 * slow());
+  server_do(fixture->bed->server, "PERSIST", KEY, NULL);
+  const belay_limiter_result_t *again = take(fixture->bed, fixture->limiter, "k", 1);
   if (again->verdict == BELAY_ALLOWED)
-    expect(stage, server_integer(stage->bed->server, "PTTL", KEY, NULL) != -1);
+    expect(fixture, server_integer(fixture->bed->server, "PTTL", KEY, NULL) != -1);
 }
 
 /* The clock is behind the stored state: a denied take stays denied at first, not longer than
  * before, and not more is admitted than the policy allows. */
-static void expect_a_clock_that_stepped_back(stage_t *stage) {
-  bed_t *bed = stage->bed;
-  belay_limiter_t *limiter = stage->limiter;
-  int64_t back = step(stage) + 1 + below(2) * 1000 * 86400 * S;
+static void expect_a_clock_that_stepped_back(fixture_t *fixture) {
+  bed_t *bed = fixture->bed;
+  belay_limiter_t *limiter = fixture->limiter;
+  int64_t back = step(fixture) + 1 + below(2) * 1000 * 86400 * S;
   int64_t before = peek(bed, limiter, "k")->remaining;
-  to_time(stage, stage->now - back);
+  to_time(fixture, fixture->now - back);
   const belay_limiter_result_t *result = peek(bed, limiter, "k");
-  expect(stage, result->remaining <= before);
-  expect(stage, take(bed, limiter, "k", before + 1)->verdict != BELAY_ALLOWED);
-  belay_limiter_result_t denied = *take(bed, limiter, "k", stage->most);
+  expect(fixture, result->remaining <= before);
+  expect(fixture, take(bed, limiter, "k", before + 1)->verdict != BELAY_ALLOWED);
+  belay_limiter_result_t denied = *take(bed, limiter, "k", fixture->most);
   if (denied.verdict == BELAY_ALLOWED)
     return;
   int64_t longest = 0;
-  for (size_t i = 0; i < stage->n; i++) {
-    const belay_limit_t *limit = &stage->limits[i];
+  for (size_t i = 0; i < fixture->n; i++) {
+    const belay_limit_t *limit = &fixture->limits[i];
     int64_t most = 2 * limit->period_us;
     if (limit->kind == BELAY_LIMIT_BUCKET && limit->count > 0)
       most += 3 * 30 * limit->period_us; /* penalties included */
     longest = most > longest ? most : longest;
   }
-  expect(stage, denied.banned || denied.retry_after_us <= longest);
-  to_time(stage, stage->now + denied.retry_after_us);
-  expect(stage, take(bed, limiter, "k", stage->most)->verdict == BELAY_ALLOWED);
+  expect(fixture, denied.banned || denied.retry_after_us <= longest);
+  to_time(fixture, fixture->now + denied.retry_after_us);
+  expect(fixture, take(bed, limiter, "k", fixture->most)->verdict == BELAY_ALLOWED);
 }
 
-static void (*const promises[])(stage_t *stage) = {
+static void (*const promises[])(fixture_t *fixture) = {
     expect_retry_to_hold,   expect_remaining_to_hold,
     expect_reset_to_hold,   expect_denials_to_write_nothing,
     expect_ttls_to_suffice, expect_a_clock_that_stepped_back,
@@ -263,24 +264,24 @@ static void (*const promises[])(stage_t *stage) = {
 
 static void expect_all(bed_t *bed, bool log, unsigned stages) {
   for (unsigned i = 0; i < stages; i++) {
-    stage_t stage;
-    stage_open(&stage, bed, log);
+    fixture_t fixture;
+    fixture_open(&fixture, bed, log);
     for (int turn = 0; turn < 4; turn++) {
       for (int64_t n = below(8); n >= 0; n--)
-        happen(&stage);
+        happen(&fixture);
       kept_t kept;
-      keep(&stage, &kept);
-      int64_t now = stage.now;
+      keep(&fixture, &kept);
+      int64_t now = fixture.now;
       for (size_t p = 0; p < sizeof promises / sizeof *promises; p++) {
-        to_time(&stage, now);
-        put_back(&stage, &kept);
-        promises[p](&stage);
+        to_time(&fixture, now);
+        put_back(&fixture, &kept);
+        promises[p](&fixture);
       }
-      to_time(&stage, now);
-      put_back(&stage, &kept);
+      to_time(&fixture, now);
+      put_back(&fixture, &kept);
       forget(&kept);
     }
-    assert_error(belay_limiter_close(stage.limiter, NULL), 0);
+    assert_error(belay_limiter_close(fixture.limiter, NULL), 0);
   }
   assert_int_equal(client_stats(bed).drops, 0);
 }

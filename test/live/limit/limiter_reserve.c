@@ -21,7 +21,7 @@ static int64_t wait_of(const belay_limiter_result_t *result) {
   return result->wait_us;
 }
 
-static int64_t owed(bed_t *bed, belay_limiter_t *limiter) {
+static int64_t debt_us(bed_t *bed, belay_limiter_t *limiter) {
   return peek(bed, limiter, "k")->reset_after_us;
 }
 
@@ -31,7 +31,7 @@ BED_TEST(later_reservations_later_times) {
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, 0)), 0);
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, S)), S);
   assert_int_equal(reserve(bed, l, "k", 2, 3 * S - 1)->verdict, BELAY_DENIED);
-  assert_int_equal(owed(bed, l), 3 * S); /* nothing was taken */
+  assert_int_equal(debt_us(bed, l), 3 * S); /* nothing was taken */
   assert_int_equal(wait_of(reserve(bed, l, "k", 2, 3 * S)), 3 * S);
   assert_result(reserve(bed, l, "k", 3, DAY), BELAY_NEVER, -1, -1, -1);
   assert_int_equal(reserve(bed, l, "k", 3, DAY)->source, BELAY_SOURCE_POLICY);
@@ -62,19 +62,19 @@ BED_TEST(reservation_canceled_once) {
   belay_reservation_t first = reserve(bed, l, "k", 2, 0)->reservation;
   belay_reservation_t last = reserve(bed, l, "k", 2, DAY)->reservation;
   assert_int_equal(unreserve(bed, l, "k", &last)->returned, 2);
-  assert_int_equal(owed(bed, l), 2 * S);
+  assert_int_equal(debt_us(bed, l), 2 * S);
   for (int i = 0; i < 3; i++) {
     (void)unreserve(bed, i == 0 ? l : other, "k", &last);
-    assert_int_equal(owed(bed, l), 2 * S);
+    assert_int_equal(debt_us(bed, l), 2 * S);
   }
   limiter_at(l, T0 + S); /* half of it has leaked */
   assert_int_equal(unreserve(bed, l, "k", &first)->returned, 1);
-  assert_int_equal(owed(bed, l), 0);
+  assert_int_equal(debt_us(bed, l), 0);
   belay_reservation_t unheard = {"nobody knows it"};
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, 0)), 0);
   assert_int_equal(unreserve(bed, l, "k", &unheard)->returned, 0);
   assert_int_equal(unreserve(bed, l, "j", &last)->returned, 0); /* of another key */
-  assert_int_equal(owed(bed, l), S);
+  assert_int_equal(debt_us(bed, l), S);
 }
 
 BED_TEST(refund_below_later_reservations) {
@@ -83,7 +83,7 @@ BED_TEST(refund_below_later_reservations) {
   belay_reservation_t three = reserve(bed, l, "k", 3, DAY)->reservation;
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, DAY)), 4 * S);
   assert_int_equal(unreserve(bed, l, "k", &three)->returned, 2);
-  assert_int_equal(owed(bed, l),
+  assert_int_equal(debt_us(bed, l),
                    7 * S); /* a new take waits for the reservation that was built upon it */
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, DAY)), 3 * S);
 }
@@ -98,7 +98,7 @@ BED_TEST(a_reset_or_a_change_voids_it) {
   belay_limit_t limit = bucket_limit(1, 2 * S, 2);
   assert_error(belay_limiter_reconfigure(l, &limit, 1), 0);
   assert_int_equal(unreserve(bed, l, "k", &after)->returned, 0);
-  assert_int_equal(owed(bed, l), 4 * S);
+  assert_int_equal(debt_us(bed, l), 4 * S);
 }
 
 /* For any mix of reservations, takes and refunds, the executed ones keep the policy's bound. */
@@ -160,7 +160,7 @@ TEST(an_answer_that_is_lost) {
     server_resume(bed->server);
     assert_result(answer(&asks[0], 0), BELAY_ALLOWED, -2, 0, -2);
     asks[2].result = asks[0].result;
-    assert_int_equal(owed(bed, l), turn == 0 ? 4 * S : 2 * S);
+    assert_int_equal(debt_us(bed, l), turn == 0 ? 4 * S : 2 * S);
   }
   assert_int_equal(answer(&asks[1], 0)->cause, BELAY_EUNKNOWN); /* a take is not */
   assert_int_equal(asks[1].result.verdict, BELAY_INDETERMINATE);

@@ -155,21 +155,21 @@ static _Noreturn void be_member(const char *url, const char *label) {
     bed_run_for(bed, 60000);
 }
 
-typedef struct stage {
+typedef struct members {
   server_t *server;
   bed_t *bed;
   bucket_t bucket;
   refiller_t eye; /* wants the only place there is, while two are taken: it just looks */
   process_t process[MEMBERS];
   places_t places;
-} stage_t;
+} members_t;
 
 static int number_of(const places_t *places, size_t i) {
   return places->place[i].label[1] - '0';
 }
 
-static void open_stage(stage_t *s) {
-  *s = (stage_t){.server = server_start(NULL)};
+static void open_members(members_t *s) {
+  *s = (members_t){.server = server_start(NULL)};
   for (int i = 0; i < MEMBERS; i++) {
     char label[8];
     snprintf(label, sizeof label, "m%d", i);
@@ -194,7 +194,7 @@ static void expect_said(process_t *process, const char *expected) {
 }
 
 /* It misses its rounds, and reports each missed one. */
-static void suspend_one(stage_t *s) {
+static void suspend_one(members_t *s) {
   process_t *process = &s->process[number_of(&s->places, 0)];
   char label[72];
   snprintf(label, sizeof label, "%s", s->places.place[0].label);
@@ -215,7 +215,7 @@ static void suspend_one(stage_t *s) {
   assert_int_equal(s->places.n, PLACES);
 }
 
-static void kill_one(stage_t *s) {
+static void kill_one(members_t *s) {
   int dead = number_of(&s->places, 1), kept = number_of(&s->places, 0);
   char label[8];
   snprintf(label, sizeof label, "m%d", dead);
@@ -237,7 +237,7 @@ static void kill_one(stage_t *s) {
   assert_true(stayed);
 }
 
-static void close_stage(stage_t *s) {
+static void close_members(members_t *s) {
   for (int i = 0; i < MEMBERS; i++)
     if (s->process[i].pid != 0) {
       char line[16];
@@ -251,8 +251,8 @@ static void close_stage(stage_t *s) {
 
 TEST(dead_refiller_replaced_suspended_one_kept) {
   static const char index[] = "belay::bucket::tap::{k}::index";
-  stage_t s;
-  open_stage(&s);
+  members_t s;
+  open_members(&s);
   while (number_at(s.server, index) == 0)
     stall_ms(10);
   int64_t begun = clock_now(), before = number_at(s.server, index);
@@ -263,7 +263,7 @@ TEST(dead_refiller_replaced_suspended_one_kept) {
   int64_t fillings = number_at(s.server, index) - before, took = clock_since_ms(begun) + 1;
   assert_between(fillings, took / PERIOD / 3, took / PERIOD + 1);
   assert_int_equal(s.eye.elected, 0);
-  close_stage(&s);
+  close_members(&s);
 }
 
 /* ---- arguments ---- */

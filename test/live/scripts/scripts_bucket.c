@@ -50,7 +50,7 @@ typedef struct expected {
   int64_t what, tokens, index;
 } expected_t;
 
-static expected_t look(const model_t *m) {
+static expected_t state_of(const model_t *m) {
   expected_t e = {.tokens = m->missing};
   if (m->tokens[0] != '\0')
     e.tokens = number_of(m->tokens, BELAY_BUCKET_TOKENS_MAX);
@@ -71,7 +71,7 @@ static void keep(model_t *m, int64_t tokens) {
 }
 
 static expected_t model_fetch(model_t *m, int64_t n) {
-  expected_t e = look(m);
+  expected_t e = state_of(m);
   if (e.what < 0 || n == 0 || n > e.tokens)
     return e;
   e.what = 1;
@@ -81,7 +81,7 @@ static expected_t model_fetch(model_t *m, int64_t n) {
 }
 
 static expected_t model_add(model_t *m, int64_t n, int64_t index) {
-  expected_t e = look(m);
+  expected_t e = state_of(m);
   if (e.what < 0 || e.index != index)
     return e;
   int64_t room = m->capacity - e.tokens;
@@ -130,7 +130,7 @@ static void step_fetch(model_t *m) {
 
 static void step_add(model_t *m) {
   char n[TEXT_MAX], index[TEXT_MAX], capacity[TEXT_MAX], missing[TEXT_MAX];
-  int64_t tokens = 1 + (int64_t)below(m, (uint64_t)m->capacity), said = look(m).index;
+  int64_t tokens = 1 + (int64_t)below(m, (uint64_t)m->capacity), said = state_of(m).index;
   if (said < 0 || below(m, 4) == 0)
     said += (int64_t)below(m, 5) - 2;
   if (said < 0)
@@ -232,7 +232,7 @@ static void begin_round(model_t *m) {
 
 static void step(model_t *m) {
   uint64_t what = below(m, 100);
-  if ((m->list || look(m).what < 0) && below(m, 3) == 0)
+  if ((m->list || state_of(m).what < 0) && below(m, 3) == 0)
     step_forget(m);
   else if (what < 50)
     step_fetch(m);

@@ -411,7 +411,7 @@ TEST_ON(empty_string_is_no_record, server, server_start(NULL)) {
   assert_int_equal(server_integer(server, "PTTL", RECORD, NULL), -1);
 }
 
-static void expect_told(server_t *server, resp_client_t *listener, const scene_t *scene) {
+static void expect_messages(server_t *server, resp_client_t *listener, const scene_t *scene) {
   char text[256];
   set(server);
   assert_int_equal(script_integer(server, scene->script, &scene->input), 1);
@@ -427,7 +427,7 @@ TEST_ON(fill_publishes_to_waiters, server, server_start(NULL)) {
   const resp_words_t words = {2, {"SUBSCRIBE", RECORD "::filled"}, {9, strlen(RECORD "::filled")}};
   resp_free(resp_call(&listener, &words));
   for (size_t i = 1; i < 6; i++)
-    expect_told(server, &listener, &scenes[i]);
+    expect_messages(server, &listener, &scenes[i]);
   int64_t before = server_calls(server, "publish");
   const script_input_t quiet = {{RECORD, GEN}, {OURS, value, "60000", ""}};
   set(server);

@@ -74,7 +74,7 @@ typedef struct model {
   unsigned nth[OWNERS][HOLDS_EACH];
   bool holds[OWNERS][HOLDS_EACH];
   unsigned granted, again, refused, freed;
-  int64_t told;
+  int64_t published;
 } model_t;
 
 static unsigned below(model_t *m, unsigned n) {
@@ -131,7 +131,7 @@ static void check_release(model_t *m, unsigned owner, unsigned i) {
   bool last = m->holds[owner][i] && count(m, owner) == 1;
   m->holds[owner][i] = false;
   m->freed += last;
-  m->told += last;
+  m->published += last;
   if (last)
     m->owner = -1;
 }
@@ -142,7 +142,7 @@ static void compare(model_t *m) {
     snprintf(owner, sizeof owner, "owner %d", m->owner);
   const char *holder = server_string(m->server, "GET", LOCK, NULL);
   assert_string_equal(holder != NULL ? holder : "nobody", owner);
-  assert_int_equal(server_calls(m->server, "publish"), m->told);
+  assert_int_equal(server_calls(m->server, "publish"), m->published);
   int64_t fields = server_integer(m->server, "HLEN", HOLDS, NULL);
   assert_int_equal(fields, m->owner >= 0 ? 2 + count(m, (unsigned)m->owner) : 0);
   expect_ttls(m->server);

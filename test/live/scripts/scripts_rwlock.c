@@ -10,7 +10,7 @@ static const char *const parts[] = {LOCK, READERS, WAITING, WRITERS, ADMITTED, F
 enum { PARTS = 6 };
 
 TEST_ON(acquire_replies_time_to_wait, server, server_start(NULL)) {
-  asking_t brief = {"300", "200", false, true, ""};
+  acquire_args_t brief = {"300", "200", false, true, ""};
   assert_int_equal(acquire_as(server, read_script, 0, brief), 0);
   assert_int_equal(read_as(server, 1), 0);
   int64_t longest = write_as(server, 2);
@@ -37,7 +37,7 @@ TEST_ON(writer_without_ttl_never_expires, server, server_start(NULL)) {
 }
 
 TEST_ON(expired_hold_is_not_extended, server, server_start(NULL)) {
-  asking_t brief = {"50", "50", false, true, ""};
+  acquire_args_t brief = {"50", "50", false, true, ""};
   assert_int_equal(acquire_as(server, read_script, 0, brief), 0);
   assert_int_equal(read_as(server, 1), 0);
   stall_ms(80);
@@ -69,7 +69,7 @@ TEST(wrong_type_changes_nothing) {
   server_t *server = server_start(&options);
   const belay__script_t *const scripts[] = {read_script, write_script, extend_script,
                                             release_script};
-  asking_t counted = {"60000", "50000", true, true, ""};
+  acquire_args_t counted = {"60000", "50000", true, true, ""};
   for (unsigned strange = 0; strange < PARTS; strange++) {
     for (unsigned holding = 0; holding < 3; holding++) {
       actor_t a = actor(0);
@@ -97,7 +97,7 @@ TEST(wrong_type_changes_nothing) {
 
 /* Readers directly behind a granted reader are granted, too, but never beside a writer. */
 TEST_ON(waiting_reader_enters_with_host, server, server_start(NULL)) {
-  asking_t hosted = usual, misled = usual;
+  acquire_args_t hosted = usual, misled = usual;
   hosted.host = "token 0";
   misled.host = "token 9";
   assert_int_equal(read_as(server, 0), 0);

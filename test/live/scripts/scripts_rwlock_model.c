@@ -19,7 +19,7 @@ typedef struct model {
   uint64_t random, number; /* the last that was given */
   int writer;              /* -1: none */
   bool reads[ACTORS], waits[ACTORS], would_write[ACTORS], has_turn[ACTORS];
-  int64_t told; /* how often it was published */
+  int64_t published; /* how often it was published */
   unsigned granted, refused, upgraded, shared, downgraded, retaken;
 } model_t;
 
@@ -86,7 +86,7 @@ static int model_extend(model_t *m, unsigned i, bool write, bool retake) {
     if (!write) {
       m->writer = -1;
       m->reads[i] = true;
-      m->told++;
+      m->published++;
       m->downgraded++;
     }
     return 1;
@@ -117,13 +117,13 @@ static int model_release(model_t *m, unsigned i, bool ticket) {
       (wrote || (read && any(m->reads) == 0) ||
        (would_write && any(m->would_write) == 0 && any(m->waits) > 0) ||
        (had_turn && any(m->reads) + any(m->has_turn) == 0 && any(m->would_write) > 0)))
-    m->told++;
+    m->published++;
   return wrote || read;
 }
 
 static void check_acquire(model_t *m, const belay__script_t *script, unsigned i) {
   actor_t a = actor(i);
-  asking_t how = usual;
+  acquire_args_t how = usual;
   how.counted = m->counted;
   how.waits = below(m, 8) != 0;
   script_input_t input = acquire_input(script, &a, how);
@@ -198,7 +198,7 @@ static void compare(model_t *m) {
   expect_set(m, WAITING, m->waits, true);
   expect_set(m, WRITERS, m->would_write, true);
   expect_set(m, ADMITTED, m->has_turn, true);
-  assert_int_equal(server_calls(m->server, "publish"), m->told);
+  assert_int_equal(server_calls(m->server, "publish"), m->published);
   expect_ttls(m->server);
 }
 

@@ -56,8 +56,8 @@ static size_t longest_data(const unsigned char *bytes, size_t len) {
 static void expect_nothing_left(relay_t *relay, bool client_cert) {
   size_t len;
   unsigned char *bytes = (unsigned char *)relay_capture(relay, &len);
-  assert_false(relay_heard(relay, "AUTH"));
-  assert_false(relay_heard(relay, "sesame"));
+  assert_false(relay_received(relay, "AUTH"));
+  assert_false(relay_received(relay, "sesame"));
   assert_true(len == 0 || bytes[0] == RECORD_HANDSHAKE); /* a reset may take all of it away */
   if (!client_cert)
     assert_in_range(longest_data(bytes, len), 0, strlen(SECRET) - 1);
@@ -186,7 +186,7 @@ TEST_ON(secret_only_after_verification, server,
   assert_error(pong(bed, NULL), 0);
   unsigned char *bytes = (unsigned char *)relay_capture(relay, &len);
   assert_true(longest_data(bytes, len) > strlen(SECRET));
-  assert_false(relay_heard(relay, "AUTH"));
+  assert_false(relay_received(relay, "AUTH"));
   assert_int_equal(server_calls(server, "auth"), 1);
   free(bytes);
   bed_close(bed);

@@ -29,14 +29,14 @@ TEST_END {
 }
 
 /* A server that wants to know who we are, behind a relay. */
-typedef struct stage {
+typedef struct fixture {
   server_t *server;
   relay_t *relay;
   bed_t *bed;
-} stage_t;
+} fixture_t;
 
-static stage_t stage(int64_t connect_timeout_ms) {
-  stage_t s = {.server = secure_server(certs, &(secure_t){.clients = "yes"})};
+static fixture_t fixture_open(int64_t connect_timeout_ms) {
+  fixture_t s = {.server = secure_server(certs, &(secure_t){.clients = "yes"})};
   s.relay = relay_start(server_url(s.server));
   belay_tls_options_t tls = trust(certs, "client");
   belay_client_options_t client = client_options();
@@ -48,7 +48,7 @@ static stage_t stage(int64_t connect_timeout_ms) {
   return s;
 }
 
-static void strike(stage_t *s) {
+static void strike(fixture_t *s) {
   bed_close(s->bed);
   relay_stop(s->relay);
   server_stop(s->server);
@@ -65,7 +65,7 @@ static void expect_in_the_end(bed_t *bed, int status) {
  * wait for it. */
 TEST(stalled_handshake) {
   static const size_t bytes[] = {1, 5, 100, 130, 700, 1400};
-  stage_t s = stage(300);
+  fixture_t s = fixture_open(300);
   belay_tls_options_t tls = trust(certs, "client");
   belay_client_t *stalled = s.bed->client;
   belay_client_t *other =
@@ -89,7 +89,7 @@ TEST(stalled_handshake) {
 }
 
 TEST(handshake_cut_anywhere) {
-  stage_t s = stage(2000);
+  fixture_t s = fixture_open(2000);
   srand(20);
   for (int i = 0; i < CUTS; i++) {
     relay_cut_after(s.relay, 1 + (size_t)rand() % HANDSHAKE_BYTES);
@@ -114,7 +114,7 @@ TEST(handshake_cut_anywhere) {
 TEST(close_at_any_time) {
   srand(21);
   for (int i = 0; i < 20; i++) {
-    stage_t s = stage(2000);
+    fixture_t s = fixture_open(2000);
     contender_t *c = contender_new(s.bed, "x", NULL);
     assert_error(begin_acquire(c, 0), 0);
     for (int turns = i; turns > 0; turns--)
@@ -131,7 +131,7 @@ TEST(connections_cut_during_counts) {
   static count_t counts[ADDS];
   unsigned unknown = 0;
   srand(22);
-  stage_t s = stage(2000);
+  fixture_t s = fixture_open(2000);
   till_t till;
   till_new(&till, s.bed, NULL);
   for (int tear = 0; tear < TEARS; tear++) {
@@ -172,7 +172,7 @@ TEST(connections_cut_during_counts) {
 TEST(unsent_calls_use_the_next_connection) {
   enum { MANY = 40000 };
   static count_t counts[MANY];
-  stage_t s = stage(2000);
+  fixture_t s = fixture_open(2000);
   till_t till;
   till_new(&till, s.bed, NULL);
   assert_error(pong(s.bed, NULL), 0);

@@ -170,7 +170,7 @@ void fake_behave(fake_link_t *link, const char *const *words, size_t count) {
     fake_say(link, ":1\r\n");
 }
 
-static void hear_command(fake_link_t *link, const char *const *words, size_t count) {
+static void handle_command(fake_link_t *link, const char *const *words, size_t count) {
   fake_t *fake = link->fake;
   if (!fake_is_handshake(words)) {
     link->commands++;
@@ -186,7 +186,7 @@ static void hear_command(fake_link_t *link, const char *const *words, size_t cou
 
 /* ---- the thread ---- */
 
-static void hear(fake_link_t *link) {
+static void receive(fake_link_t *link) {
   ssize_t n = recv(link->fd, link->buffer + link->len, sizeof link->buffer - link->len, 0);
   if (n <= 0) {
     fake_hang_up(link);
@@ -196,7 +196,7 @@ static void hear(fake_link_t *link) {
   const char *words[WORDS_MAX];
   size_t count, used;
   while (link->fd >= 0 && (used = take_command(link->buffer, link->len, words, &count)) > 0) {
-    hear_command(link, words, count);
+    handle_command(link, words, count);
     link->len -= used;
     memmove(link->buffer, link->buffer + used, link->len);
   }
@@ -258,7 +258,7 @@ static void *run(void *arg) {
       return NULL;
     for (size_t i = 2; i < n; i++)
       if (polls[i].revents != 0)
-        hear(who[i]);
+        receive(who[i]);
     if (polls[1].revents != 0)
       welcome(fake);
   }

@@ -71,7 +71,7 @@ static void say_list(fake_link_t *link, unsigned count, const char *list) {
   fake_say(link, list);
 }
 
-/* ---- what it hears ---- */
+/* ---- its commands ---- */
 
 static void on_question(fake_link_t *link, const char *const *words, size_t count,
                         oracle_t *oracle) {

@@ -10,7 +10,7 @@
 typedef struct oracle oracle_t;
 
 typedef struct oracle_options {
-  const char *password; /* wants to hear it; NULL: none */
+  const char *password; /* the password that it requires; NULL: none */
   bool old;             /* as before Redis 6: knows no HELLO */
   bool secretive;       /* lets nobody listen */
 } oracle_options_t;

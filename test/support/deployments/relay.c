@@ -23,7 +23,7 @@
 #include "support/base/unit.h"
 #include "support/deployments/watcher.h"
 
-#define WIRES_MAX 64
+#define CONNECTIONS_MAX 64
 
 /* Bytes on their way; none: the end. */
 typedef struct chunk {
@@ -38,14 +38,14 @@ typedef struct way {
   bool ended; /* the sender has closed its side */
 } way_t;
 
-typedef struct wire {
+typedef struct connection {
   int client, server; /* -1: none */
   way_t to_client, to_server;
   bool silent;
   bool asks;   /* it was asked where the nodes of the cluster are */
   size_t left; /* bytes that still come through to the client; SIZE_MAX: all that come */
   bool mute;   /* true: silence follows; false: a reset */
-} wire_t;
+} connection_t;
 
 struct relay {
   _Atomic(const char *) target; /* a unix socket's path, or a URL */
@@ -55,12 +55,12 @@ struct relay {
   atomic_llong delay; /* nanoseconds, each way */
   int port;
   char url[64];
-  wire_t wires[WIRES_MAX];
+  connection_t slots[CONNECTIONS_MAX];
   pthread_mutex_t mutex; /* of what follows */
   size_t limit;          /* 0: none */
   bool mute, listening;
-  char *heard;
-  size_t heard_len;
+  char *received;
+  size_t received_len;
 };
 
 static void drop(int *fd) {
@@ -80,19 +80,19 @@ static void forget(way_t *way) {
 }
 
 /* Hangs up on both sides. */
-static void end(wire_t *wire) {
-  drop(&wire->client);
-  drop(&wire->server);
-  forget(&wire->to_client);
-  forget(&wire->to_server);
+static void end(connection_t *connection) {
+  drop(&connection->client);
+  drop(&connection->server);
+  forget(&connection->to_client);
+  forget(&connection->to_server);
 }
 
-static void hear(relay_t *relay, const char *data, size_t len) {
+static void keep_received(relay_t *relay, const char *data, size_t len) {
   pthread_mutex_lock(&relay->mutex);
   if (relay->listening) {
-    relay->heard = realloc(relay->heard, relay->heard_len + len);
-    memcpy(relay->heard + relay->heard_len, data, len);
-    relay->heard_len += len;
+    relay->received = realloc(relay->received, relay->received_len + len);
+    memcpy(relay->received + relay->received_len, data, len);
+    relay->received_len += len;
   }
   pthread_mutex_unlock(&relay->mutex);
 }
@@ -116,19 +116,19 @@ static size_t forge(char *text, size_t len, int port) {
 }
 
 /* Takes what is there, or the end of it. */
-static void take(relay_t *relay, wire_t *wire, way_t *way, int from, int64_t delay) {
+static void take(relay_t *relay, connection_t *connection, way_t *way, int from, int64_t delay) {
   char buffer[BUFFER + sizeof "65535"];
   ssize_t n = recv(from, buffer, BUFFER, 0);
   size_t len = n > 0 ? (size_t)n : 0;
-  if (way == &wire->to_server && len > 0) {
-    hear(relay, buffer, len);
-    wire->asks = wire->asks || memmem(buffer, len, "\r\nCLUSTER\r\n", 11) != NULL;
+  if (way == &connection->to_server && len > 0) {
+    keep_received(relay, buffer, len);
+    connection->asks = connection->asks || memmem(buffer, len, "\r\nCLUSTER\r\n", 11) != NULL;
   }
-  if (way == &wire->to_client && wire->asks)
+  if (way == &connection->to_client && connection->asks)
     len = forge(buffer, len, relay->port);
-  if (way == &wire->to_client && wire->left != SIZE_MAX) {
-    len = len < wire->left ? len : wire->left;
-    wire->left -= len;
+  if (way == &connection->to_client && connection->left != SIZE_MAX) {
+    len = len < connection->left ? len : connection->left;
+    connection->left -= len;
   }
   chunk_t *chunk = malloc(sizeof *chunk + len);
   *chunk = (chunk_t){.due = clock_now() + delay, .len = len};
@@ -154,8 +154,8 @@ static bool pass(way_t *way, int to) {
 /* Milliseconds until something is due; -1: nothing is on its way. */
 static int rest(const relay_t *relay) {
   int64_t first = INT64_MAX;
-  for (size_t i = 0; i < WIRES_MAX; i++) {
-    const chunk_t *ways[] = {relay->wires[i].to_client.first, relay->wires[i].to_server.first};
+  for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+    const chunk_t *ways[] = {relay->slots[i].to_client.first, relay->slots[i].to_server.first};
     for (size_t j = 0; j < 2; j++)
       if (ways[j] != NULL && ways[j]->due < first)
         first = ways[j]->due;
@@ -183,18 +183,18 @@ static void welcome(relay_t *relay) {
   if (fd < 0)
     return;
   atomic_fetch_add(&relay->connections, 1);
-  for (size_t i = 0; i < WIRES_MAX; i++) {
-    wire_t *wire = &relay->wires[i];
-    if (wire->client >= 0 || wire->server >= 0)
+  for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+    connection_t *connection = &relay->slots[i];
+    if (connection->client >= 0 || connection->server >= 0)
       continue;
     if (dial(&client, atomic_load(&relay->target)) != 0)
       break;
-    wire->client = fd;
-    wire->server = client.fd;
-    wire->silent = wire->asks = false;
+    connection->client = fd;
+    connection->server = client.fd;
+    connection->silent = connection->asks = false;
     pthread_mutex_lock(&relay->mutex);
-    wire->left = relay->limit == 0 ? SIZE_MAX : relay->limit;
-    wire->mute = relay->mute;
+    connection->left = relay->limit == 0 ? SIZE_MAX : relay->limit;
+    connection->mute = relay->mute;
     pthread_mutex_unlock(&relay->mutex);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     return;
@@ -202,40 +202,41 @@ static void welcome(relay_t *relay) {
   close(fd);
 }
 
-static void reset(wire_t *wire) {
+static void reset(connection_t *connection) {
   struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-  setsockopt(wire->client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  drop(&wire->client);
+  setsockopt(connection->client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  drop(&connection->client);
 }
 
-/* A wire that was cut, or is silent, ends unseen when its server's side does. */
+/* A connection that was cut, or is silent, ends unseen when the server closes its side. */
 static void obey(relay_t *relay) {
   char order = 0;
   (void)!read(relay->orders[0], &order, 1);
-  for (size_t i = 0; i < WIRES_MAX; i++) {
-    wire_t *wire = &relay->wires[i];
-    if (wire->client < 0)
+  for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+    connection_t *connection = &relay->slots[i];
+    if (connection->client < 0)
       continue;
-    wire->silent = true;
-    forget(&wire->to_client);
+    connection->silent = true;
+    forget(&connection->to_client);
     if (order != 'g')
-      forget(&wire->to_server);
+      forget(&connection->to_server);
     if (order != 's')
-      reset(wire);
+      reset(connection);
   }
   atomic_fetch_add(&relay->obeyed, 1);
 }
 
-/* Ends a wire on which nothing more may come through; the server hears of it. */
-static void keep_limit(wire_t *wire) {
-  if (wire->left > 0 || wire->to_client.first != NULL || wire->silent || wire->client < 0)
+/* Ends a connection that has passed on all bytes of its limit; the server sees the end. */
+static void keep_limit(connection_t *connection) {
+  if (connection->left > 0 || connection->to_client.first != NULL || connection->silent ||
+      connection->client < 0)
     return;
-  if (wire->mute) {
-    wire->silent = true;
+  if (connection->mute) {
+    connection->silent = true;
     return;
   }
-  reset(wire);
-  end(wire);
+  reset(connection);
+  end(connection);
 }
 
 static struct pollfd listen_to(int fd, bool deaf) {
@@ -245,31 +246,34 @@ static struct pollfd listen_to(int fd, bool deaf) {
 static void *run(void *arg) {
   relay_t *relay = arg;
   for (;;) {
-    struct pollfd polls[2 + 2 * WIRES_MAX];
+    struct pollfd polls[2 + 2 * CONNECTIONS_MAX];
     polls[0] = listen_to(relay->orders[0], false);
     polls[1] = listen_to(relay->listener, false);
-    for (size_t i = 0; i < WIRES_MAX; i++) {
-      const wire_t *wire = &relay->wires[i];
-      polls[2 + 2 * i] = listen_to(wire->client, wire->silent || wire->to_server.ended);
-      if (wire->silent && wire->mute) /* only checks that the peer is present */
-        polls[2 + 2 * i] = (struct pollfd){.fd = wire->client};
-      polls[3 + 2 * i] = listen_to(wire->server, wire->silent || wire->to_client.ended);
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+      const connection_t *connection = &relay->slots[i];
+      polls[2 + 2 * i] =
+          listen_to(connection->client, connection->silent || connection->to_server.ended);
+      if (connection->silent && connection->mute) /* only checks that the peer is present */
+        polls[2 + 2 * i] = (struct pollfd){.fd = connection->client};
+      polls[3 + 2 * i] =
+          listen_to(connection->server, connection->silent || connection->to_client.ended);
     }
-    if (poll(polls, 2 + 2 * WIRES_MAX, rest(relay)) < 0 && errno != EINTR)
+    if (poll(polls, 2 + 2 * CONNECTIONS_MAX, rest(relay)) < 0 && errno != EINTR)
       return NULL;
     int64_t delay = atomic_load(&relay->delay);
-    for (size_t i = 0; i < WIRES_MAX; i++) {
-      wire_t *wire = &relay->wires[i];
-      if (wire->silent && wire->mute && polls[2 + 2 * i].revents != 0)
-        end(wire);
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+      connection_t *connection = &relay->slots[i];
+      if (connection->silent && connection->mute && polls[2 + 2 * i].revents != 0)
+        end(connection);
       else if (polls[2 + 2 * i].revents != 0)
-        take(relay, wire, &wire->to_server, wire->client, delay);
+        take(relay, connection, &connection->to_server, connection->client, delay);
       if (polls[3 + 2 * i].revents != 0)
-        take(relay, wire, &wire->to_client, wire->server, delay);
-      bool there = pass(&wire->to_server, wire->server);
-      if (!pass(&wire->to_client, wire->client) || !there) /* last words are passed on */
-        end(wire);
-      keep_limit(wire);
+        take(relay, connection, &connection->to_client, connection->server, delay);
+      bool there = pass(&connection->to_server, connection->server);
+      if (!pass(&connection->to_client, connection->client) ||
+          !there) /* last words are passed on */
+        end(connection);
+      keep_limit(connection);
     }
     if (polls[1].revents != 0)
       welcome(relay);
@@ -289,12 +293,12 @@ relay_t *relay_start(const char *target) {
   socklen_t len = sizeof address;
   atomic_init(&relay->target, target);
   pthread_mutex_init(&relay->mutex, NULL);
-  for (size_t i = 0; i < WIRES_MAX; i++) {
-    wire_t *wire = &relay->wires[i];
-    wire->client = wire->server = -1;
-    wire->left = SIZE_MAX;
-    forget(&wire->to_client);
-    forget(&wire->to_server);
+  for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+    connection_t *connection = &relay->slots[i];
+    connection->client = connection->server = -1;
+    connection->left = SIZE_MAX;
+    forget(&connection->to_client);
+    forget(&connection->to_server);
   }
   relay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(bind(relay->listener, (struct sockaddr *)&address, len), 0);
@@ -315,10 +319,10 @@ void relay_stop(relay_t *relay) {
   pthread_join(relay->thread, NULL);
   close(relay->orders[0]);
   close(relay->listener);
-  for (size_t i = 0; i < WIRES_MAX; i++)
-    end(&relay->wires[i]);
+  for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+    end(&relay->slots[i]);
   pthread_mutex_destroy(&relay->mutex);
-  free(relay->heard);
+  free(relay->received);
   free(relay);
 }
 
@@ -374,19 +378,19 @@ void relay_listen(relay_t *relay) {
   pthread_mutex_unlock(&relay->mutex);
 }
 
-bool relay_heard(relay_t *relay, const char *words) {
+bool relay_received(relay_t *relay, const char *words) {
   pthread_mutex_lock(&relay->mutex);
-  bool heard =
-      relay->heard_len > 0 && memmem(relay->heard, relay->heard_len, words, strlen(words)) != NULL;
+  bool received = relay->received_len > 0 &&
+                  memmem(relay->received, relay->received_len, words, strlen(words)) != NULL;
   pthread_mutex_unlock(&relay->mutex);
-  return heard;
+  return received;
 }
 
 char *relay_capture(relay_t *relay, size_t *len) {
   pthread_mutex_lock(&relay->mutex);
-  *len = relay->heard_len;
+  *len = relay->received_len;
   char *copy = malloc(*len + 1);
-  memcpy(copy, relay->heard_len > 0 ? relay->heard : "", *len);
+  memcpy(copy, relay->received_len > 0 ? relay->received : "", *len);
   pthread_mutex_unlock(&relay->mutex);
   return copy;
 }

@@ -47,7 +47,7 @@ void relay_silence_after(relay_t *relay, size_t bytes);
 /* From now on it remembers what clients say. */
 void relay_listen(relay_t *relay);
 /* Whether one of them has said that, on any connection. */
-bool relay_heard(relay_t *relay, const char *words);
+bool relay_received(relay_t *relay, const char *words);
 /* Returns all bytes of the clients, in order of the connections. The caller frees them. */
 char *relay_capture(relay_t *relay, size_t *len);
 

@@ -13,7 +13,7 @@ static shared_t *shared;
 static int self;         /* this process's number */
 static diary_t *diary;   /* and diary */
 static contender_t *now; /* the handle in use */
-static bool asking;
+static bool acquiring;
 static belief_t *belief; /* NULL: none at present */
 
 static int random_between(int min, int max) {
@@ -32,7 +32,7 @@ static void believe_no_longer_than(int64_t time) {
 
 /* The clock is read first, so that a process stopped between the two lines writes no longer
  * belief. */
-static void look(uv_check_t *check) {
+static void check_belief(uv_check_t *check) {
   (void)check;
   if (belief == NULL)
     return;
@@ -55,12 +55,12 @@ static void begin_belief(contender_t *c) {
   atomic_store(&diary->since, time);
   belief = &shared->belief[(unsigned)self * shared->room + i];
   *belief = (belief_t){.from = time, .until = time, .fence = fence, .holder = self};
-  look(NULL);
+  check_belief(NULL);
   atomic_store(&diary->count, i + 1);
 }
 
 static void on_event(contender_t *c, event_t event) {
-  if (event == EVENT_ENDED && asking && c->status == 0)
+  if (event == EVENT_ENDED && acquiring && c->status == 0)
     begin_belief(c);
 }
 
@@ -85,7 +85,7 @@ static void begin_to_extend(int64_t ttl_ms) {
   if (belief != NULL)
     believe_no_longer_than(clock_now());
   (void)begin_extend(now, ttl_ms);
-  look(NULL);
+  check_belief(NULL);
 }
 
 static void hold_and_extend(void) {
@@ -152,9 +152,9 @@ static void take_a_turn(contender_t *plain, contender_t *watched) {
   int i = choose_manner();
   now = manners[i].watched ? watched : plain;
   unsigned lost_before = now->lost;
-  asking = true;
+  acquiring = true;
   int status = acquire(now, WAIT_MS);
-  asking = false;
+  acquiring = false;
   if (status != 0) {
     note_failure(status);
   } else {
@@ -204,13 +204,14 @@ int believer_run(const char *fd, const char *size, const char *number) {
   client[0] = bed->client;
   for (int i = 1; i < BELIEVER_NODES; i++)
     client[i] = bed_connect(bed, shared->url[i], &options);
-  belay_lock_options_t plain_terms = options_of(BELAY_WATCHDOG_OFF);
-  belay_lock_options_t watched_terms = options_of(BELAY_WATCHDOG_ON);
-  contender_t *plain = contender_over(bed, client, BELIEVER_NODES, "door", &plain_terms);
-  contender_t *watched = contender_over(bed, client, BELIEVER_NODES, "door", &watched_terms);
+  belay_lock_options_t plain_options = options_of(BELAY_WATCHDOG_OFF);
+  belay_lock_options_t watched_options = options_of(BELAY_WATCHDOG_ON);
+  contender_t *plain = contender_over(bed, client, BELIEVER_NODES, "door", &plain_options);
+  contender_t *watched = contender_over(bed, client, BELIEVER_NODES, "door", &watched_options);
   plain->then = watched->then = on_event;
   uv_check_init(&bed->loop, &check);
-  uv_check_start(&check, look); /* whenever the loop has read what came in, a renewal perhaps */
+  uv_check_start(&check,
+                 check_belief); /* whenever the loop has read what came in, a renewal perhaps */
 
   while (!atomic_load(&shared->over))
     take_a_turn(plain, watched);

@@ -5,7 +5,7 @@
 #define TRIES 5
 #define TTL_MS (16000 * slow())
 
-/* ---- the detail of what is told ---- */
+/* ---- the detail of a refusal ---- */
 
 static void keep(house_t *house) {
   snprintf(house->detail, sizeof house->detail, "%s", belay_detail(house->bed->belay));
@@ -48,7 +48,7 @@ house_t *house_open(server_t *server, const char *user, const char *password) {
   *house = (house_t){.server = server, .bed = bed_open_with(server, &options)};
   house->held = contender_in(house, "held");
   house->leaves = contender_in(house, "leaves");
-  house->wanted = contender_in(house, "wanted");
+  house->acquirer = contender_in(house, "wanted");
   house->limiter = limiter_new(house->bed, &limit, 1);
   till_new(&house->till, house->bed, NULL);
   house->till.then = keep_of_till;
@@ -65,7 +65,7 @@ void house_close(house_t *house) {
 int house_acquire(house_t *house) {
   int status = BELAY_EUNKNOWN;
   for (int i = 0; i < TRIES && status == BELAY_EUNKNOWN; i++)
-    status = try_lock(house->wanted);
+    status = try_lock(house->acquirer);
   return status;
 }
 
@@ -109,37 +109,37 @@ void house_move_in(house_t *house) {
   assert_error(try_lock(house->held), 0);
   assert_error(try_lock(house->leaves), 0);
   assert_error(house_acquire(house), 0);
-  assert_error(release(house->wanted), 0);
+  assert_error(release(house->acquirer), 0);
   assert_error(house_take(house), 0);
   assert_error(house_add(house), 0);
 }
 
-void house_expect(house_t *house, const char *name, const house_statuses_t *told,
+void house_expect(house_t *house, const char *name, const house_statuses_t *expected,
                   const char *says) {
   const struct {
     const char *what;
     int (*act)(house_t *house);
     int status;
   } columns[] = {
-      {"acquire", house_acquire, told->acquire},
-      {"extend", do_extend, told->extend},
-      {"release", do_release, told->release},
-      {"take", house_take, told->take},
-      {"add", house_add, told->add},
+      {"acquire", house_acquire, expected->acquire},
+      {"extend", do_extend, expected->extend},
+      {"release", do_release, expected->release},
+      {"take", house_take, expected->take},
+      {"add", house_add, expected->add},
   };
   for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
     house->detail[0] = '\0';
     int status = columns[i].act(house);
-    if (told->passes && status == BELAY_EUNKNOWN && columns[i].act == do_release)
+    if (expected->passes && status == BELAY_EUNKNOWN && columns[i].act == do_release)
       continue;
-    bool right = status == columns[i].status || (status != 0 && status == told->also);
+    bool right = status == columns[i].status || (status != 0 && status == expected->also);
     if (!right)
       fail_msg("%s: %s: %s, not %s: \"%s\"", name, columns[i].what, belay_err_name(status),
                belay_err_name(columns[i].status), house->detail);
     if (status != 0 && says != NULL && strstr(house->detail, says) == NULL)
       fail_msg("%s: %s: \"%s\", without \"%s\"", name, columns[i].what, house->detail, says);
     if (status == 0 && columns[i].act == house_acquire)
-      assert_error(release(house->wanted), 0);
+      assert_error(release(house->acquirer), 0);
   }
 }
 
@@ -155,7 +155,7 @@ static void sooner_or_later(house_t *house, int (*act)(house_t *house)) {
 
 void house_expect_well(house_t *house) {
   sooner_or_later(house, house_acquire);
-  assert_error(release(house->wanted), 0);
+  assert_error(release(house->acquirer), 0);
   sooner_or_later(house, do_extend);
   sooner_or_later(house, house_take);
   sooner_or_later(house, house_add);
@@ -163,5 +163,5 @@ void house_expect_well(house_t *house) {
   assert_true(is_on_server(house->held));
   assert_int_equal(number_at(house->server, "belay::counter::{n}"), house->added);
   bed_until(house->bed, value_of(house->leaves) == NULL);
-  assert_null(value_of(house->wanted));
+  assert_null(value_of(house->acquirer));
 }

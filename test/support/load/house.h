@@ -1,4 +1,4 @@
-/* One of each that a server may refuse: a lock that is held, one that is wanted, a limiter, a
+/* One of each that a server may refuse: a lock that is held, one that is waited for, a limiter, a
  * counter. */
 #ifndef TEST_SUPPORT_LOAD_HOUSE_H
 #define TEST_SUPPORT_LOAD_HOUSE_H
@@ -11,9 +11,9 @@
 typedef struct house {
   server_t *server;
   bed_t *bed;
-  contender_t *held;   /* renewed */
-  contender_t *leaves; /* held too, and released while the server refuses */
-  contender_t *wanted;
+  contender_t *held;     /* renewed */
+  contender_t *leaves;   /* held too, and released while the server refuses */
+  contender_t *acquirer; /* of a lock that is free until house_acquire() */
   belay_limiter_t *limiter;
   till_t till;
   int64_t added;    /* by adds that went well */
@@ -39,9 +39,10 @@ void house_close(house_t *house);
 /* Holds what is to be held, and uses everything once. */
 void house_move_in(house_t *house);
 
-/* Runs all operations: each must end with its status in `told`, and the detail of each refusal
+/* Runs all operations: each must end with its status in `expected`, and the detail of each refusal
  * must contain `says` (NULL: any). */
-void house_expect(house_t *house, const char *name, const house_statuses_t *told, const char *says);
+void house_expect(house_t *house, const char *name, const house_statuses_t *expected,
+                  const char *says);
 
 /* The server accepts commands again: held locks are held, released ones are free, all operations
  * work, and no refused operation had an effect. */

@@ -50,7 +50,7 @@ static struct {
   adder_t adder[ADDERS];
   char key[32];   /* of the counter, */
   uint32_t route; /* and its calls' */
-  bool rests, rest_told;
+  bool rests, rest_printed;
   uint64_t operations, confirmed, unconfirmed;
 
   belay_limiter_t *limiter;
@@ -214,7 +214,7 @@ static void on_pinged(bed_t *bed) {
     note_server(BELAY__CLASS_LEASE, 0);
 }
 
-/* ---- what is told and heard ---- */
+/* ---- reports and orders ---- */
 
 static int compare(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -230,14 +230,14 @@ static uint64_t count_same(void *values, size_t n) {
   return same;
 }
 
-static void tell_rest(void) {
-  my.rest_told = true;
+static void print_rest(void) {
+  my.rest_printed = true;
   printf("rest %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
          my.operations, my.confirmed, my.pulse.longest / 1000, my.pulse.longest_held / 1000,
          my.pulse.longest_busy / 1000, pulse_control_end(&my.control) / 1000);
 }
 
-static void tell_all(void) {
+static void print_all(void) {
   uint64_t lost = 0, seconds = (uint64_t)(clock_since_ms(my.began) / 1000 + 1);
   for (int i = 0; i < LOCKERS; i++)
     lost += my.locker[i].contender->lost;
@@ -249,7 +249,7 @@ static void tell_all(void) {
 }
 
 static void go_on(void) {
-  my.rests = my.rest_told = false;
+  my.rests = my.rest_printed = false;
   pulse_control_begin(&my.control);
   pulse_reset(&my.pulse);
 }
@@ -297,8 +297,8 @@ static void on_tick(uv_timer_t *timer) {
   step_ids();
   if (!my.pinging && !my.ends)
     my.pinging = begin_ping(my.bed) == 0;
-  if (my.rests && !my.rest_told && is_confirmed())
-    tell_rest();
+  if (my.rests && !my.rest_printed && is_confirmed())
+    print_rest();
 }
 
 /* ---- the process ---- */
@@ -340,7 +340,7 @@ static void make_all(const char *url, unsigned replicas) {
 
 int load_main(char **argv) {
   make_all(argv[2], (unsigned)atoi(argv[3]));
-  my.rests = my.rest_told = true;
+  my.rests = my.rest_printed = true;
   my.began = clock_now();
   setvbuf(stdout, NULL, _IOLBF, 0);
   uv_loop_t *loop = &my.bed->loop;
@@ -351,7 +351,7 @@ int load_main(char **argv) {
   pulse_begin(&my.pulse, loop);
   while (!my.ends)
     uv_run(loop, UV_RUN_ONCE);
-  tell_all();
+  print_all();
   uv_close((uv_handle_t *)&my.input, NULL);
   uv_close((uv_handle_t *)&my.tick, NULL);
   pulse_end(&my.pulse);

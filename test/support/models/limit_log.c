@@ -168,8 +168,8 @@ static int64_t ban_of(const limit_key_t *key, int64_t now) {
 }
 
 /* wanted: the number of tokens whose admission time is reported. */
-static void tell(const limit_key_t *key, const request_t *request, int64_t wanted, int64_t answer,
-                 int64_t ban, outcome_t *outcome) {
+static void set_outcome(const limit_key_t *key, const request_t *request, int64_t wanted,
+                        int64_t answer, int64_t ban, outcome_t *outcome) {
   size_t over = count_over(key, request->now, request->p), live = key->count - over;
   int64_t lacking = (int64_t)live + wanted - request->b;
   int64_t retry = 0, reset = 0;
@@ -215,7 +215,7 @@ static outcome_t model(limit_key_t *key, const request_t *request) {
     sort_last(key, now);
     outcome.ttl_ms = (request->p + 999) / 1000;
   }
-  tell(key, request, wanted, answer, ban, &outcome);
+  set_outcome(key, request, wanted, answer, ban, &outcome);
   if (key->count == 0)
     outcome.ttl_ms = -2;
   if (key->ban_us == 0)

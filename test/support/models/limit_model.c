@@ -40,8 +40,8 @@ static int64_t beginning(const limit_rule_t *rule, int64_t now) {
   return rule->kind == LIMIT_ALIGNED ? now - now % rule->p : now;
 }
 
-static bool is_empty(const limit_owed_t *owed) {
-  return owed->b == 0 && (owed->rule.kind == LIMIT_BUCKET ? owed->a : owed->c) == 0;
+static bool is_empty(const limit_used_t *used) {
+  return used->b == 0 && (used->rule.kind == LIMIT_BUCKET ? used->a : used->c) == 0;
 }
 
 static bool is_counted(limit_kind_t kind) {
@@ -51,39 +51,39 @@ static bool is_counted(limit_kind_t kind) {
 /* ---- time ---- */
 
 /* Advances to the present window. Returns true if old receipts become void without other signs. */
-static bool pass_window(limit_owed_t *owed, int64_t now) {
-  const limit_rule_t *rule = &owed->rule;
-  if (is_empty(owed))
+static bool pass_window(limit_used_t *used, int64_t now) {
+  const limit_rule_t *rule = &used->rule;
+  if (is_empty(used))
     return false;
-  if (owed->a > now)
-    owed->a = beginning(rule, now);
-  int64_t age = now - owed->a;
+  if (used->a > now)
+    used->a = beginning(rule, now);
+  int64_t age = now - used->a;
   if (age < rule->p)
     return false;
   if (rule->kind == LIMIT_SLIDING && age - rule->p < rule->p) {
-    owed->a += rule->p;
-    owed->c = owed->b;
-    owed->b = 0;
+    used->a += rule->p;
+    used->c = used->b;
+    used->b = 0;
     return false;
   }
-  owed->a = owed->b = owed->c = 0;
+  used->a = used->b = used->c = 0;
   return rule->kind == LIMIT_ALLOTMENT;
 }
 
-static bool pass(limit_owed_t *owed, int64_t elapsed, int64_t now) {
-  if (owed->rule.kind != LIMIT_BUCKET)
-    return pass_window(owed, now);
-  wide_t leaked = times(elapsed, owed->rule.r);
-  if (leaked > wide(owed->a)) /* a forgiven debt leaks after everything else */
-    owed->c = less_by(owed->c, leaked - wide(owed->a));
-  owed->a = less_by(owed->a, leaked);
-  owed->b = less_by(owed->b, times(elapsed, owed->rule.r));
+static bool pass(limit_used_t *used, int64_t elapsed, int64_t now) {
+  if (used->rule.kind != LIMIT_BUCKET)
+    return pass_window(used, now);
+  wide_t leaked = times(elapsed, used->rule.r);
+  if (leaked > wide(used->a)) /* a forgiven debt leaks after everything else */
+    used->c = less_by(used->c, leaked - wide(used->a));
+  used->a = less_by(used->a, leaked);
+  used->b = less_by(used->b, times(elapsed, used->rule.r));
   return false;
 }
 
 /* The weight of the previous window, in 1/p of a token. */
-static wide_t weight(const limit_owed_t *owed, int64_t now) {
-  return owed->c == 0 ? 0 : times(owed->c, owed->rule.p - (now - owed->a));
+static wide_t weight(const limit_used_t *used, int64_t now) {
+  return used->c == 0 ? 0 : times(used->c, used->rule.p - (now - used->a));
 }
 
 /* ---- another policy ---- */
@@ -94,20 +94,20 @@ static int64_t in_units(int64_t debt, const limit_rule_t *from, const limit_rule
 }
 
 /* The owed tokens up to the former limit, and those above. */
-static void count_tokens(const limit_owed_t *owed, int64_t now, int64_t *within, int64_t *over) {
-  const limit_rule_t *rule = &owed->rule;
+static void count_tokens(const limit_used_t *used, int64_t now, int64_t *within, int64_t *over) {
+  const limit_rule_t *rule = &used->rule;
   if (rule->kind == LIMIT_BUCKET) {
-    *within = narrow(divided_up(wide(least(owed->a, rule->b)), rule->p));
-    *over = narrow(divided_up(wide(owed->a - least(owed->a, rule->b)), rule->p));
+    *within = narrow(divided_up(wide(least(used->a, rule->b)), rule->p));
+    *over = narrow(divided_up(wide(used->a - least(used->a, rule->b)), rule->p));
     return;
   }
-  int64_t used = owed->b + narrow(divided_up(weight(owed, now), rule->p));
-  *within = least(used, rule->b);
-  *over = used - *within;
+  int64_t tokens = used->b + narrow(divided_up(weight(used, now), rule->p));
+  *within = least(tokens, rule->b);
+  *over = tokens - *within;
 }
 
-static limit_owed_t converted(const limit_owed_t *from, const limit_rule_t *rule, int64_t now) {
-  limit_owed_t to = {.rule = *rule};
+static limit_used_t converted(const limit_used_t *from, const limit_rule_t *rule, int64_t now) {
+  limit_used_t to = {.rule = *rule};
   int64_t within, over;
   if (from->rule.kind == LIMIT_BUCKET && rule->kind == LIMIT_BUCKET) {
     wide_t old_burst = times(from->rule.b / from->rule.p, rule->p);
@@ -158,32 +158,32 @@ typedef struct view {
   bool admitted;
 } view_t;
 
-static bool has_room(const limit_owed_t *owed, int64_t cost, int64_t now) {
-  const limit_rule_t *rule = &owed->rule;
+static bool has_room(const limit_used_t *used, int64_t cost, int64_t now) {
+  const limit_rule_t *rule = &used->rule;
   if (rule->kind == LIMIT_BUCKET)
-    return wide(owed->a) + times(cost, rule->p) <= wide(rule->b);
-  if (owed->b > rule->b || cost > rule->b - owed->b)
+    return wide(used->a) + times(cost, rule->p) <= wide(rule->b);
+  if (used->b > rule->b || cost > rule->b - used->b)
     return false;
-  return weight(owed, now) <= times(rule->b - owed->b - cost, rule->p);
+  return weight(used, now) <= times(rule->b - used->b - cost, rule->p);
 }
 
 /* Tokens that are free; less than none if more than all are taken. */
 static int64_t free_tokens(const limit_state_t *is) {
   int64_t least_free = INT64_MAX;
   for (size_t i = 0; i < is->count; i++) {
-    const limit_owed_t *owed = &is->owed[i];
-    const limit_rule_t *rule = &owed->rule;
+    const limit_used_t *used = &is->used[i];
+    const limit_rule_t *rule = &used->rule;
     int64_t free;
     if (rule->kind == LIMIT_BUCKET)
-      free = owed->a > rule->b ? -1 : (rule->b - owed->a) / rule->p;
+      free = used->a > rule->b ? -1 : (rule->b - used->a) / rule->p;
     else
-      free = rule->b - owed->b - narrow(divided_up(weight(owed, is->at), rule->p));
+      free = rule->b - used->b - narrow(divided_up(weight(used, is->at), rule->p));
     least_free = least(least_free, free);
   }
   return least_free;
 }
 
-static view_t look(const limit_state_t *state, const limit_request_t *request) {
+static view_t view_of(const limit_state_t *state, const limit_request_t *request) {
   const limit_policy_t *policy = request->policy;
   int64_t now = request->now, elapsed = 0;
   view_t view = {.was_there = state->count > 0};
@@ -198,15 +198,15 @@ static view_t look(const limit_state_t *state, const limit_request_t *request) {
   view.changed |= view.was_there && is->count != policy->count;
   view.admitted = is->ban <= now;
   for (size_t i = 0; i < policy->count; i++) {
-    limit_owed_t *owed = &is->owed[i];
+    limit_used_t *used = &is->used[i];
     if (i >= is->count)
-      *owed = (limit_owed_t){.rule = policy->rule[i]};
-    view.lapsed |= pass(owed, elapsed, now);
-    if (!is_same(&owed->rule, &policy->rule[i])) {
-      *owed = converted(owed, &policy->rule[i], now);
+      *used = (limit_used_t){.rule = policy->rule[i]};
+    view.lapsed |= pass(used, elapsed, now);
+    if (!is_same(&used->rule, &policy->rule[i])) {
+      *used = converted(used, &policy->rule[i], now);
       view.changed = true;
     }
-    view.admitted &= has_room(owed, request->cost, now);
+    view.admitted &= has_room(used, request->cost, now);
   }
   is->at = now;
   is->count = policy->count;
@@ -219,28 +219,28 @@ static view_t look(const limit_state_t *state, const limit_request_t *request) {
 /* ---- taking and giving back ---- */
 
 /* The part of the possible leak in this time that has no debt to leak. */
-static wide_t idle(const limit_owed_t *owed, int64_t wait) {
-  wide_t leaks = times(wait, owed->rule.r), debt = wide(owed->a);
+static wide_t idle(const limit_used_t *used, int64_t wait) {
+  wide_t leaks = times(wait, used->rule.r), debt = wide(used->a);
   return leaks > debt ? leaks - debt : 0;
 }
 
 /* Charges after a wait: tokens that would be empty before that time are charged as of then. */
 static void charge(limit_state_t *is, int64_t cost, int64_t wait) {
   for (size_t i = 0; i < is->count; i++) {
-    limit_owed_t *owed = &is->owed[i];
-    const limit_rule_t *rule = &owed->rule;
+    limit_used_t *used = &is->used[i];
+    const limit_rule_t *rule = &used->rule;
     if (rule->kind != LIMIT_BUCKET) {
-      if (is_empty(owed) || rule->kind == LIMIT_ALLOTMENT)
-        owed->a = beginning(rule, is->at);
-      owed->b = least(owed->b + cost, LIMIT_UNITS_MOST / rule->p);
+      if (is_empty(used) || rule->kind == LIMIT_ALLOTMENT)
+        used->a = beginning(rule, is->at);
+      used->b = least(used->b + cost, LIMIT_UNITS_MOST / rule->p);
       continue;
     }
-    int64_t units = narrow(times(cost, rule->p) + idle(owed, wait));
+    int64_t units = narrow(times(cost, rule->p) + idle(used, wait));
     /* clipped debts cannot be distinguished later */
-    is->since += owed->b > LIMIT_DEBT_MOST - units;
-    owed->a = least(owed->a + units, LIMIT_DEBT_MOST);
-    owed->b = least(owed->b + units, LIMIT_DEBT_MOST);
-    owed->c = least(owed->c, LIMIT_DEBT_MOST - owed->a);
+    is->since += used->b > LIMIT_DEBT_MOST - units;
+    used->a = least(used->a + units, LIMIT_DEBT_MOST);
+    used->b = least(used->b + units, LIMIT_DEBT_MOST);
+    used->c = least(used->c, LIMIT_DEBT_MOST - used->a);
   }
 }
 
@@ -252,26 +252,26 @@ typedef struct receipt {
 /* Debts are stacked and leak from the bottom. The part of this debt that has not leaked is below
  * all later ones. Later reservations must still find their tokens owed when they act, and the
  * part that they were built upon is not returned. Returns the number of tokens. */
-static double give_units(limit_owed_t *owed, const receipt_t *receipt, int64_t third, int64_t now,
+static double give_units(limit_used_t *used, const receipt_t *receipt, int64_t third, int64_t now,
                          int64_t wait) {
-  const limit_rule_t *rule = &owed->rule;
+  const limit_rule_t *rule = &used->rule;
   wide_t leaked = times(now - receipt->taken, rule->r);
   wide_t before = wide(third); /* all that lay there when it was taken, itself included */
-  wide_t later = wide(owed->b) + leaked < before ? 0 : wide(owed->b) + leaked - before;
+  wide_t later = wide(used->b) + leaked < before ? 0 : wide(used->b) + leaked - before;
   wide_t needed = later == 0 ? 0 : later + times(wait, rule->r);
   int64_t most = less_by(narrow(times(receipt->cost, rule->p)), wait > 0 ? later : 0);
-  int64_t given = least(less_by(owed->a, needed), most);
-  owed->a -= given;
+  int64_t given = least(less_by(used->a, needed), most);
+  used->a -= given;
   if (later == 0)
-    owed->b -= given;
+    used->b -= given;
   return (double)given / (double)rule->p;
 }
 
-static int64_t give_tokens(limit_owed_t *owed, const receipt_t *receipt, int64_t third) {
-  bool is_now = owed->rule.kind == LIMIT_ALLOTMENT || third == owed->a;
-  bool is_before = owed->rule.kind == LIMIT_SLIDING && third + owed->rule.p == owed->a;
-  int64_t *from = is_now ? &owed->b : is_before ? &owed->c : NULL;
-  if (from == NULL || is_empty(owed))
+static int64_t give_tokens(limit_used_t *used, const receipt_t *receipt, int64_t third) {
+  bool is_now = used->rule.kind == LIMIT_ALLOTMENT || third == used->a;
+  bool is_before = used->rule.kind == LIMIT_SLIDING && third + used->rule.p == used->a;
+  int64_t *from = is_now ? &used->b : is_before ? &used->c : NULL;
+  if (from == NULL || is_empty(used))
     return 0;
   int64_t given = least(receipt->cost, *from);
   *from -= given;
@@ -282,10 +282,10 @@ static double give_back(limit_state_t *is, const receipt_t *receipt) {
   double least_given = (double)receipt->cost;
   int64_t wait = largest(is->last - is->at, 0);
   for (size_t i = 0; i < is->count; i++) {
-    limit_owed_t *owed = &is->owed[i];
+    limit_used_t *used = &is->used[i];
     int64_t third = receipt->thirds[i];
-    double given = owed->rule.kind == LIMIT_BUCKET ? give_units(owed, receipt, third, is->at, wait)
-                                                   : (double)give_tokens(owed, receipt, third);
+    double given = used->rule.kind == LIMIT_BUCKET ? give_units(used, receipt, third, is->at, wait)
+                                                   : (double)give_tokens(used, receipt, third);
     least_given = given < least_given ? given : least_given;
   }
   return least_given;
@@ -297,16 +297,16 @@ static double give_back(limit_state_t *is, const receipt_t *receipt) {
 static int64_t turn_of(const limit_state_t *is, int64_t cost) {
   int64_t turn = is->at;
   for (size_t i = 0; i < is->count; i++) {
-    const limit_owed_t *owed = &is->owed[i];
-    wide_t debt = wide(owed->a) + times(cost, owed->rule.p);
+    const limit_used_t *used = &is->used[i];
+    wide_t debt = wide(used->a) + times(cost, used->rule.p);
     if (debt > LIMIT_DEBT_MOST)
       return -1;
-    if (debt > wide(owed->rule.b))
-      turn = largest(turn, is->at + narrow(divided_up(debt - wide(owed->rule.b), owed->rule.r)));
+    if (debt > wide(used->rule.b))
+      turn = largest(turn, is->at + narrow(divided_up(debt - wide(used->rule.b), used->rule.r)));
   }
   for (size_t i = 0; i < is->count; i++) {
-    const limit_owed_t *owed = &is->owed[i];
-    wide_t debt = wide(owed->a) + idle(owed, turn - is->at) + times(cost, owed->rule.p);
+    const limit_used_t *used = &is->used[i];
+    wide_t debt = wide(used->a) + idle(used, turn - is->at) + times(cost, used->rule.p);
     if (debt > LIMIT_DEBT_MOST)
       return -1;
   }
@@ -321,7 +321,7 @@ static void remember(limit_record_t *record, const limit_state_t *is, int64_t ac
                              .cost = cost,
                              .count = is->count};
   for (size_t i = 0; i < is->count; i++)
-    record->thirds[i] = is->owed[i].b;
+    record->thirds[i] = is->used[i].b;
 }
 
 /* ---- all of it ---- */
@@ -330,13 +330,13 @@ static void remember(limit_record_t *record, const limit_state_t *is, int64_t ac
 static int64_t lasts(const limit_state_t *is) {
   int64_t left = largest(is->ban - is->at, 0);
   for (size_t i = 0; i < is->count; i++) {
-    const limit_owed_t *owed = &is->owed[i];
-    const limit_rule_t *rule = &owed->rule;
+    const limit_used_t *used = &is->used[i];
+    const limit_rule_t *rule = &used->rule;
     if (rule->kind == LIMIT_BUCKET)
-      left = largest(left, narrow(divided_up(wide(owed->a + owed->c), rule->r)));
-    else if (!is_empty(owed))
-      left = largest(left, owed->a - is->at + rule->p +
-                               (rule->kind == LIMIT_SLIDING && owed->b > 0 ? rule->p : 0));
+      left = largest(left, narrow(divided_up(wide(used->a + used->c), rule->r)));
+    else if (!is_empty(used))
+      left = largest(left, used->a - is->at + rule->p +
+                               (rule->kind == LIMIT_SLIDING && used->b > 0 ? rule->p : 0));
   }
   return left;
 }
@@ -418,7 +418,7 @@ static bool take_slice(const limit_request_t *request, limit_outcome_t *outcome)
 
 limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
                             const limit_request_t *request) {
-  view_t view = look(state, request);
+  view_t view = view_of(state, request);
   limit_outcome_t outcome = {.reply = view.now};
   bool done = false;
   switch (request->op) {
@@ -461,8 +461,8 @@ limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
 /* ---- when ---- */
 
 /* Of one window, by its own; -1: never. */
-static int64_t window_turn(const limit_owed_t *owed, int64_t cost, int64_t now) {
-  limit_owed_t is = *owed;
+static int64_t window_turn(const limit_used_t *used, int64_t cost, int64_t now) {
+  limit_used_t is = *used;
   const limit_rule_t *rule = &is.rule;
   for (int64_t from = now;;) {
     if (has_room(&is, cost, from))
@@ -481,16 +481,16 @@ static int64_t window_turn(const limit_owed_t *owed, int64_t cost, int64_t now) 
 int64_t limit_model_retry(const limit_state_t *reply, int64_t cost) {
   int64_t when = largest(reply->at, reply->ban);
   for (size_t i = 0; i < reply->count; i++) {
-    const limit_owed_t *owed = &reply->owed[i];
-    const limit_rule_t *rule = &owed->rule;
+    const limit_used_t *used = &reply->used[i];
+    const limit_rule_t *rule = &used->rule;
     int64_t turn;
     if (rule->kind == LIMIT_BUCKET) {
-      wide_t debt = wide(owed->a) + times(cost, rule->p), room = wide(rule->b);
+      wide_t debt = wide(used->a) + times(cost, rule->p), room = wide(rule->b);
       turn = times(cost, rule->p) > room ? -1
              : debt <= room              ? reply->at
                                          : reply->at + narrow(divided_up(debt - room, rule->r));
     } else {
-      turn = window_turn(owed, cost, reply->at);
+      turn = window_turn(used, cost, reply->at);
     }
     if (turn < 0)
       return -1;

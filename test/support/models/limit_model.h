@@ -32,21 +32,21 @@ typedef struct limit_policy {
 } limit_policy_t;
 
 /* The debt under one limit. */
-typedef struct limit_owed {
+typedef struct limit_used {
   /* Bucket: the debt. Others: the start of the window; void if there is nothing in it. */
   int64_t a;
   /* Bucket: the debt without refunds below other debts. Others: tokens in the window. */
   int64_t b;
   int64_t c; /* sliding: tokens in the window before */
   limit_rule_t rule;
-} limit_owed_t;
+} limit_used_t;
 
 typedef struct limit_state {
   int64_t at, since;
   int64_t ban;  /* until then; 0 or past: there is none */
   int64_t last; /* when the last of those who have reserved acts; 0: none waits */
   size_t count; /* 0: there is no such key */
-  limit_owed_t owed[LIMIT_RULES];
+  limit_used_t used[LIMIT_RULES];
 } limit_state_t;
 
 /* The record of a reservation. */

@@ -108,8 +108,8 @@ static void change_policy(limit_world_t *world, limit_policy_t *policy) {
 /* A moment at, or near, a change of the debt. */
 static int64_t turning_point(limit_world_t *world, const limit_key_t *key) {
   const limit_state_t *is = &key->state;
-  const limit_owed_t *owed = &is->owed[limit_below(&world->chance, (int64_t)is->count)];
-  const limit_rule_t *rule = &owed->rule;
+  const limit_used_t *used = &is->used[limit_below(&world->chance, (int64_t)is->count)];
+  const limit_rule_t *rule = &used->rule;
   int64_t act;
   switch (limit_below(&world->chance, 4)) {
   case 0:
@@ -126,9 +126,9 @@ static int64_t turning_point(limit_world_t *world, const limit_key_t *key) {
   }
   if (rule->kind == LIMIT_BUCKET)
     return limit_near(&world->chance,
-                      is->at + (limit_once_in(&world->chance, 4) ? owed->b : owed->a) / rule->r +
+                      is->at + (limit_once_in(&world->chance, 4) ? used->b : used->a) / rule->r +
                           limit_below(&world->chance, 2));
-  return limit_near(&world->chance, owed->a + (1 + limit_below(&world->chance, 2)) *
+  return limit_near(&world->chance, used->a + (1 + limit_below(&world->chance, 2)) *
                                                   (rule->p < TIME_MOST ? rule->p : TIME_MOST));
 }
 
@@ -143,8 +143,8 @@ static int64_t moment(limit_world_t *world, const limit_key_t *key) {
   const limit_state_t *is = &key->state;
   if (is->count == 0 || limit_once_in(&world->chance, 3))
     return limit_below(&world->chance, 2);
-  const limit_owed_t *owed = &is->owed[limit_below(&world->chance, (int64_t)is->count)];
-  int64_t lasts = owed->rule.kind == LIMIT_BUCKET ? owed->a / owed->rule.r : owed->rule.p;
+  const limit_used_t *used = &is->used[limit_below(&world->chance, (int64_t)is->count)];
+  int64_t lasts = used->rule.kind == LIMIT_BUCKET ? used->a / used->rule.r : used->rule.p;
   return limit_sized(&world->chance, lasts / 16 + 1) - 1;
 }
 
@@ -202,9 +202,9 @@ static int64_t cost_most(const limit_policy_t *policy, bool within) {
 static int64_t room_of(const limit_key_t *key) {
   int64_t room = cost_most(&key->policy, true);
   for (size_t i = 0; i < key->state.count && i < key->policy.count; i++) {
-    const limit_owed_t *owed = &key->state.owed[i];
-    int64_t left = owed->rule.kind == LIMIT_BUCKET ? (owed->rule.b - owed->a) / owed->rule.p
-                                                   : owed->rule.b - owed->b;
+    const limit_used_t *used = &key->state.used[i];
+    int64_t left = used->rule.kind == LIMIT_BUCKET ? (used->rule.b - used->a) / used->rule.p
+                                                   : used->rule.b - used->b;
     room = left < room ? left : room;
   }
   return room;
@@ -332,7 +332,7 @@ static void keep_receipt(limit_key_t *key, const limit_case_t *done) {
   limit_receipt_t receipt = {reply->at, reply->since, cost, {0}};
   for (size_t i = 0; i < reply->count; i++)
     receipt.thirds[i] =
-        reply->owed[i].rule.kind == LIMIT_BUCKET ? reply->owed[i].b : reply->owed[i].a;
+        reply->used[i].rule.kind == LIMIT_BUCKET ? reply->used[i].b : reply->used[i].a;
   if (key->receipts == LIMIT_RECEIPTS)
     memmove(key->receipt, key->receipt + 1, --key->receipts * sizeof receipt);
   key->receipt[key->receipts++] = receipt;

@@ -145,13 +145,13 @@ typedef struct item {
   int64_t integer;
 } item_t;
 
-static const char *compare_owed(const limit_owed_t *owed, const int64_t *is) {
-  bool nothing = owed->rule.kind != LIMIT_BUCKET && owed->b == 0 && owed->c == 0;
-  if (is[0] != owed->a && !nothing)
+static const char *compare_used(const limit_used_t *used, const int64_t *is) {
+  bool nothing = used->rule.kind != LIMIT_BUCKET && used->b == 0 && used->c == 0;
+  if (is[0] != used->a && !nothing)
     return "a";
-  if (is[1] != owed->b)
+  if (is[1] != used->b)
     return "b";
-  return is[2] != owed->c ? "c" : NULL;
+  return is[2] != used->c ? "c" : NULL;
 }
 
 static const char *compare_rule(const limit_rule_t *rule, const int64_t *is) {
@@ -173,9 +173,9 @@ static const char *compare_state(const limit_state_t *state, const limit_numbers
   if (is->at[3] != state->ban && (is->at[3] > state->at || state->ban > state->at))
     return "ban";
   for (size_t i = 0; i < state->count; i++) {
-    const char *wrong = compare_owed(&state->owed[i], &is->at[4 + each * i]);
+    const char *wrong = compare_used(&state->used[i], &is->at[4 + each * i]);
     if (wrong == NULL && !brief)
-      wrong = compare_rule(&state->owed[i].rule, &is->at[4 + each * i + 3]);
+      wrong = compare_rule(&state->used[i].rule, &is->at[4 + each * i + 3]);
     if (wrong != NULL)
       return wrong;
   }
@@ -190,8 +190,8 @@ static const char *check_reply(const limit_case_t *one, const item_t *item) {
   const limit_state_t *reply = &one->outcome.reply;
   if (item->at == NULL) { /* a denial may be no more than the debt, of a bucket that is alone */
     bool may = one->outcome.answer == -1 && reply->count == 1 &&
-               reply->owed[0].rule.kind == LIMIT_BUCKET && reply->ban <= reply->at;
-    return may && item->integer == reply->owed[0].a ? NULL : "the debt";
+               reply->used[0].rule.kind == LIMIT_BUCKET && reply->ban <= reply->at;
+    return may && item->integer == reply->used[0].a ? NULL : "the debt";
   }
   if (!limit_numbers_read(item->at, item->len, &is) || is.count < 4)
     return "the reply is none";
@@ -262,12 +262,12 @@ static void print_state(const char *name, const limit_state_t *state) {
   fprintf(stderr, "  %s at %" PRId64 " since %" PRId64 " ban %" PRId64 "\n", name, state->at,
           state->since, state->ban);
   for (size_t i = 0; i < state->count; i++) {
-    const limit_owed_t *owed = &state->owed[i];
+    const limit_used_t *used = &state->used[i];
     fprintf(stderr,
             "    a %" PRId64 " b %" PRId64 " c %" PRId64 "; kind %d P %" PRId64 " R %" PRId64
             " B %" PRId64 "\n",
-            owed->a, owed->b, owed->c, (int)owed->rule.kind, owed->rule.p, owed->rule.r,
-            owed->rule.b);
+            used->a, used->b, used->c, (int)used->rule.kind, used->rule.p, used->rule.r,
+            used->rule.b);
   }
 }
 

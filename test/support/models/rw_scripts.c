@@ -9,9 +9,9 @@ actor_t actor(unsigned i) {
   return a;
 }
 
-const asking_t usual = {"60000", "50000", false, true, ""};
+const acquire_args_t usual = {"60000", "50000", false, true, ""};
 
-script_input_t acquire_input(const belay__script_t *script, const actor_t *a, asking_t how) {
+script_input_t acquire_input(const belay__script_t *script, const actor_t *a, acquire_args_t how) {
   const char *memory = how.counted ? "600000" : NULL;
   bool reads = script == read_script;
   return (script_input_t){{LOCK, READERS, WAITING, WRITERS, ADMITTED, how.counted ? FENCE : NULL},
@@ -30,7 +30,8 @@ script_input_t release_input(const actor_t *a, bool ticket) {
                           {a->token, "PUBLISH", ticket ? a->ticket : ""}};
 }
 
-int64_t acquire_as(server_t *server, const belay__script_t *script, unsigned i, asking_t how) {
+int64_t acquire_as(server_t *server, const belay__script_t *script, unsigned i,
+                   acquire_args_t how) {
   actor_t a = actor(i);
   script_input_t input = acquire_input(script, &a, how);
   return script_integer(server, script, &input);

@@ -25,22 +25,22 @@ typedef struct actor {
 
 actor_t actor(unsigned i);
 
-typedef struct asking {
+typedef struct acquire_args {
   const char *ttl, *place; /* milliseconds */
   bool counted, waits;
   const char *host; /* a reader's: the token of another */
-} asking_t;
+} acquire_args_t;
 
-extern const asking_t usual;
+extern const acquire_args_t usual;
 
 /* The keys and arguments of a script. */
-script_input_t acquire_input(const belay__script_t *script, const actor_t *a, asking_t how);
+script_input_t acquire_input(const belay__script_t *script, const actor_t *a, acquire_args_t how);
 script_input_t extend_input(const actor_t *a, const char *ttl, const char *retake,
                             const char *mode);
 script_input_t release_input(const actor_t *a, bool ticket);
 
 /* An actor runs it; the reply, which must be an integer. */
-int64_t acquire_as(server_t *server, const belay__script_t *script, unsigned i, asking_t how);
+int64_t acquire_as(server_t *server, const belay__script_t *script, unsigned i, acquire_args_t how);
 int64_t read_as(server_t *server, unsigned i);
 int64_t write_as(server_t *server, unsigned i);
 int64_t extend_as(server_t *server, unsigned i, const char *ttl, const char *mode);

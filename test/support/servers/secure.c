@@ -60,18 +60,18 @@ bed_t *secure_bed(const char *url, const belay_tls_options_t *tls,
   return bed;
 }
 
-static char told[512];
+static char detail_text[512];
 
-static void on_told(bed_t *bed) {
-  snprintf(told, sizeof told, "%s", belay_detail(bed->belay));
+static void keep_detail(bed_t *bed) {
+  snprintf(detail_text, sizeof detail_text, "%s", belay_detail(bed->belay));
 }
 
 int pong(bed_t *bed, const char **detail) {
   int before = bed->pongs;
-  bed->then = on_told;
+  bed->then = keep_detail;
   assert_error(begin_ping(bed), 0);
   bed_until(bed, bed->pongs > before);
   if (detail != NULL)
-    *detail = told;
+    *detail = detail_text;
   return bed->pong_status;
 }

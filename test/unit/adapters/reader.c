@@ -63,7 +63,7 @@ static void begin(conversation_t *c, bool pushed) {
   belay__reader_attach(&c->reader, c->ac->c.reader);
 }
 
-static void hear(conversation_t *c, const char *text) {
+static void receive(conversation_t *c, const char *text) {
   assert_int_equal(write(c->server, text, strlen(text)), strlen(text));
   redisAsyncHandleRead(c->ac);
 }
@@ -79,11 +79,11 @@ static void end(conversation_t *c) {
 TEST(push_mode) {
   conversation_t c;
   begin(&c, true);
-  hear(&c, WORDS("subscribe", "9") WORDS("ssubscribe", "10") WORDS("message", "7"));
-  hear(&c, WORDS("smessage", "8") WORDS("psubscribe", "10") WORDS("pmessage", "8"));
-  hear(&c, WORDS("unsubscribe", "11") WORDS("sunsubscribe", "12") WORDS("m", "1"));
-  hear(&c, "+PONG\r\n-ERR\r\n:1\r\n$-1\r\n_\r\n*0\r\n>0\r\n#t\r\n");
-  hear(&c, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+  receive(&c, WORDS("subscribe", "9") WORDS("ssubscribe", "10") WORDS("message", "7"));
+  receive(&c, WORDS("smessage", "8") WORDS("psubscribe", "10") WORDS("pmessage", "8"));
+  receive(&c, WORDS("unsubscribe", "11") WORDS("sunsubscribe", "12") WORDS("m", "1"));
+  receive(&c, "+PONG\r\n-ERR\r\n:1\r\n$-1\r\n_\r\n*0\r\n>0\r\n#t\r\n");
+  receive(&c, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
   assert_string_equal(c.said, "subscribe ssubscribe message smessage psubscribe pmessage "
                               "unsubscribe sunsubscribe m PONG ERR - - - - - - subscribe ");
   assert_int_equal(c.ac->err, 0);
@@ -98,7 +98,7 @@ TEST(null_array_inside_a_reply) {
   c.reader.resp3 = false;
   assert_int_equal(redisAsyncFormattedCommand(c.ac, on_reply, NULL, ping, sizeof ping - 1),
                    REDIS_OK);
-  hear(&c, "*2\r\n*-1\r\n:1\r\n");
+  receive(&c, "*2\r\n*-1\r\n:1\r\n");
   assert_int_equal(c.elsewhere, 1);
   assert_int_equal(c.ac->err, 0);
   void *reply = NULL;
@@ -115,9 +115,9 @@ TEST(push_is_no_reply) {
   for (int i = 0; i < 3; i++)
     assert_int_equal(redisAsyncFormattedCommand(c.ac, on_reply, NULL, ping, sizeof ping - 1),
                      REDIS_OK);
-  hear(&c, WORDS("subscribe", "9") "+PONG\r\n" WORDS("message", "7"));
+  receive(&c, WORDS("subscribe", "9") "+PONG\r\n" WORDS("message", "7"));
   assert_int_equal(c.elsewhere, 1);
-  hear(&c, "*1\r\n$9\r\nsubscribe\r\n" WORDS("unsubscribe", "11") "*0\r\n");
+  receive(&c, "*1\r\n$9\r\nsubscribe\r\n" WORDS("unsubscribe", "11") "*0\r\n");
   assert_int_equal(c.elsewhere, 3);
   assert_string_equal(c.said, "subscribe message unsubscribe ");
   end(&c);

@@ -81,7 +81,7 @@ TEST(name_comparison) {
       fail_msg("%s for %s: %d", rows[i].names, rows[i].host, error);
     if (error != 0)
       assert_non_null(strstr(why(ends, BELAY_ETLS), "certificate is"));
-    assert_int_equal(ends->heard_len, 0);
+    assert_int_equal(ends->received_len, 0);
     hang_up(ends);
   }
 }
@@ -95,7 +95,7 @@ static int save_name(SSL *ssl, int *alert, void *arg) {
 
 TEST(server_name_indication) {
   static const struct {
-    const char *host, *server_name, *told;
+    const char *host, *server_name, *asked_name;
   } rows[] = {
       {"localhost", NULL, "localhost"},
       {"localhost.", NULL, "localhost"},
@@ -103,13 +103,13 @@ TEST(server_name_indication) {
       {"10.0.0.9", "localhost", "localhost"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    char told[64] = "?";
+    char asked_name[64] = "?";
     belay_tls_options_t o = {.server_name = rows[i].server_name};
     ends_t *ends = connect_to(&(settings_t){.host = rows[i].host, .o = &o});
     SSL_CTX_set_tlsext_servername_callback(ends->context, save_name);
-    SSL_CTX_set_tlsext_servername_arg(ends->context, told);
+    SSL_CTX_set_tlsext_servername_arg(ends->context, asked_name);
     assert_int_equal(shake(ends), 0);
-    assert_string_equal(told, rows[i].told);
+    assert_string_equal(asked_name, rows[i].asked_name);
     hang_up(ends);
   }
 }
@@ -132,7 +132,7 @@ TEST(certificate_errors) {
     assert_int_equal(shake(ends), BELAY_ETLS);
     if (strstr(why(ends, BELAY_ETLS), rows[i].why) == NULL)
       fail_msg("%s: %s", rows[i].why, why(ends, BELAY_ETLS));
-    assert_int_equal(ends->heard_len, 0);
+    assert_int_equal(ends->received_len, 0);
     hang_up(ends);
   }
 }

@@ -102,7 +102,7 @@ TEST(key_update_with_a_full_socket) {
       net.takes = 5;
       serve(ends);
     }
-    assert_int_equal(ends->heard_len, 7 * (i + 1));
+    assert_int_equal(ends->received_len, 7 * (i + 1));
     net.takes = 0;
   }
   hang_up(ends);
@@ -124,12 +124,12 @@ TEST(partial_writes) {
     assert_true(n > 0 || errno == EAGAIN);
     total += n > 0 ? (size_t)n : 0;
     serve(ends);
-    assert_int_equal(ends->heard_len, total); /* no byte of an incomplete record */
+    assert_int_equal(ends->received_len, total); /* no byte of an incomplete record */
     assert_true(belay__tls_connection_partial_bytes(ends->connection) <= given - total);
   }
   assert_int_equal(total, LEN);
-  assert_int_equal(ends->heard_len, LEN);
-  assert_memory_equal(ends->heard, data, LEN);
+  assert_int_equal(ends->received_len, LEN);
+  assert_memory_equal(ends->received, data, LEN);
   free(data);
   hang_up(ends);
 }
@@ -150,18 +150,18 @@ TEST(partly_sent_record) {
   assert_int_equal(belay__tls_connection_partial_bytes(ends->connection),
                    100); /* without later bytes */
   serve(ends);
-  assert_int_equal(ends->heard_len, 0);
+  assert_int_equal(ends->received_len, 0);
   net.takes = PLENTY;
   assert_int_equal(belay__tls_connection_write(ends->connection, data, 200), 200);
   assert_int_equal(belay__tls_connection_partial_bytes(ends->connection), 0);
   serve(ends);
-  assert_int_equal(ends->heard_len, 200);
+  assert_int_equal(ends->received_len, 200);
 
   net.takes = RECORD + 1000; /* one record, and some of the next */
   assert_int_equal(belay__tls_connection_write(ends->connection, data, 3 * RECORD), RECORD);
   assert_int_equal(belay__tls_connection_partial_bytes(ends->connection), RECORD);
   serve(ends);
-  assert_int_equal(ends->heard_len, 200 + RECORD);
+  assert_int_equal(ends->received_len, 200 + RECORD);
   free(data);
   hang_up(ends);
 }

@@ -102,8 +102,8 @@ typedef struct ends {
   belay__tls_connection_t *connection;
   SSL_CTX *context;
   SSL *server;
-  char *heard; /* the bytes that the server received */
-  size_t heard_len;
+  char *received; /* the bytes that the server received */
+  size_t received_len;
   size_t bytes; /* that belay has */
 } ends_t;
 
@@ -160,7 +160,7 @@ static inline void hang_up(ends_t *ends) {
   SSL_free(ends->server);
   SSL_CTX_free(ends->context);
   certs_free(ends->certs);
-  free(ends->heard);
+  free(ends->received);
   free(ends);
 }
 
@@ -179,9 +179,9 @@ static inline void serve(ends_t *ends) {
     BIO_write(SSL_get_rbio(ends->server), buffer, (int)n);
   ERR_clear_error();
   while (SSL_read_ex(ends->server, buffer, sizeof buffer, &n) == 1) {
-    ends->heard = realloc(ends->heard, ends->heard_len + n);
-    memcpy(ends->heard + ends->heard_len, buffer, n);
-    ends->heard_len += n;
+    ends->received = realloc(ends->received, ends->received_len + n);
+    memcpy(ends->received + ends->received_len, buffer, n);
+    ends->received_len += n;
   }
   drain(ends);
 }

@@ -57,7 +57,7 @@ static uint64_t *version_of(model_t *model, bool is_tag, size_t i) {
   return &model->versions[belay__local_hash(name, len, is_tag) % BELAY__LOCAL_COUNTERS];
 }
 
-static void look(model_t *model, seen_t *seen) {
+static void read_model(model_t *model, seen_t *seen) {
   seen->versions[0] = *version_of(model, false, seen->key);
   for (size_t i = 0; i < seen->tags_len; i++)
     seen->versions[1 + i] = *version_of(model, true, seen->tags[i]);
@@ -66,7 +66,7 @@ static void look(model_t *model, seen_t *seen) {
 
 static bool is_unchanged(model_t *model, const seen_t *seen) {
   seen_t again = *seen;
-  look(model, &again);
+  read_model(model, &again);
   return memcmp(again.versions, seen->versions, (1 + seen->tags_len) * sizeof(uint64_t)) == 0;
 }
 
@@ -127,7 +127,7 @@ static void do_ask(run_t *run) {
     tags[i] =
         (belay_bytes_t){.data = names[i], .len = name_of(names[i], true, pending->seen.tags[i])};
   }
-  look(&run->model, &pending->seen);
+  read_model(&run->model, &pending->seen);
   size_t len = name_of(key, false, pending->seen.key);
   belay__local_stamp(&run->local, key, len, tags, pending->seen.tags_len, &pending->stamp);
 }
@@ -136,7 +136,7 @@ static void do_put(run_t *run) {
   world_t *world = run->world;
   pending_t *pending = &run->pending[below(world, PENDING)];
   if (below(world, 4) == 0) {
-    look(&run->model, &pending->seen);
+    read_model(&run->model, &pending->seen);
     belay__local_restamp(&run->local, &pending->stamp);
   }
   assert_int_equal(belay__local_is_good(&run->local, &pending->stamp),

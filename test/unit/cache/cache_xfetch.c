@@ -23,66 +23,66 @@ typedef struct moment {
   belay__freshness_t expected;
 } moment_t;
 
-static void expect_moments(const belay__record_t *record, const belay_cache_options_t *terms,
+static void expect_moments(const belay__record_t *record, const belay_cache_options_t *config,
                            const moment_t *moments, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    belay__freshness_t found = belay__fresh_judge(record, terms, moments[i].now_ms, 0.5);
+    belay__freshness_t found = belay__fresh_judge(record, config, moments[i].now_ms, 0.5);
     if (found != moments[i].expected)
       fail_msg("%lld: %d, not %d", (long long)moments[i].now_ms, (int)found,
                (int)moments[i].expected);
   }
 }
-#define EXPECT(record, terms, ...)                                                                 \
-  expect_moments(record, terms, (const moment_t[]){__VA_ARGS__},                                   \
+#define EXPECT(record, config, ...)                                                                \
+  expect_moments(record, config, (const moment_t[]){__VA_ARGS__},                                  \
                  sizeof((const moment_t[]){__VA_ARGS__}) / sizeof(moment_t))
 
 TEST(age_and_remaining_time) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500};
-  EXPECT(&record, &terms, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__STALE},
+  belay_cache_options_t config = {.stale_ms = 100, .keep_ms = 500};
+  EXPECT(&record, &config, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__STALE},
          {1099, BELAY__STALE}, {1100, BELAY__KEPT}, {1499, BELAY__KEPT}, {1500, BELAY__EXPIRED},
          {INT64_MAX, BELAY__EXPIRED});
-  terms = (belay_cache_options_t){.stale_ms = 0, .keep_ms = 500};
-  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__KEPT}, {1500, BELAY__EXPIRED});
-  terms = (belay_cache_options_t){.stale_ms = 500, .keep_ms = 500};
-  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1499, BELAY__STALE}, {1500, BELAY__EXPIRED});
-  terms = (belay_cache_options_t){0};
-  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED});
+  config = (belay_cache_options_t){.stale_ms = 0, .keep_ms = 500};
+  EXPECT(&record, &config, {999, BELAY__FRESH}, {1000, BELAY__KEPT}, {1500, BELAY__EXPIRED});
+  config = (belay_cache_options_t){.stale_ms = 500, .keep_ms = 500};
+  EXPECT(&record, &config, {999, BELAY__FRESH}, {1499, BELAY__STALE}, {1500, BELAY__EXPIRED});
+  config = (belay_cache_options_t){0};
+  EXPECT(&record, &config, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED});
 }
 
 TEST(pause_after_failed_load) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500};
+  belay_cache_options_t config = {.stale_ms = 100, .keep_ms = 500};
   record.retry_ms = 1050;
-  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__STALE_BACKOFF},
+  EXPECT(&record, &config, {999, BELAY__FRESH}, {1000, BELAY__STALE_BACKOFF},
          {1049, BELAY__STALE_BACKOFF}, {1050, BELAY__STALE}, {1100, BELAY__KEPT});
   record.retry_ms = 1200;
-  EXPECT(&record, &terms, {1099, BELAY__STALE_BACKOFF}, {1100, BELAY__STALE_BACKOFF},
+  EXPECT(&record, &config, {1099, BELAY__STALE_BACKOFF}, {1100, BELAY__STALE_BACKOFF},
          {1199, BELAY__STALE_BACKOFF}, {1200, BELAY__KEPT});
   record.retry_ms = INT64_MAX;
-  EXPECT(&record, &terms, {0, BELAY__FRESH}, {1499, BELAY__STALE_BACKOFF}, {1500, BELAY__EXPIRED});
+  EXPECT(&record, &config, {0, BELAY__FRESH}, {1499, BELAY__STALE_BACKOFF}, {1500, BELAY__EXPIRED});
 }
 
 TEST(absence_is_fresh_or_expired) {
-  belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500, .beta = 1000};
+  belay_cache_options_t config = {.stale_ms = 100, .keep_ms = 500, .beta = 1000};
   static const belay__record_kind_t kinds[] = {BELAY__RECORD_ABSENT, BELAY__RECORD_ERROR};
   for (size_t i = 0; i < 2; i++) {
     belay__record_t record = RECORD((uint8_t)kinds[i], 1000);
     record.load_us = UINT32_MAX; /* a value would be early */
-    EXPECT(&record, &terms, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED},
+    EXPECT(&record, &config, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED},
            {INT64_MAX, BELAY__EXPIRED});
     record.retry_ms = 5000;
-    EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED});
+    EXPECT(&record, &config, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED});
   }
 }
 
 TEST(times_at_their_ends) {
-  belay_cache_options_t terms = {.stale_ms = 365 * DAY, .keep_ms = INT64_MAX, .beta = 1000};
+  belay_cache_options_t config = {.stale_ms = 365 * DAY, .keep_ms = INT64_MAX, .beta = 1000};
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, INT64_MAX);
-  EXPECT(&record, &terms, {0, BELAY__FRESH}, {INT64_MAX, BELAY__STALE});
+  EXPECT(&record, &config, {0, BELAY__FRESH}, {INT64_MAX, BELAY__STALE});
   record.fresh_ms = 0;
-  EXPECT(&record, &terms, {0, BELAY__STALE}, {365 * DAY, BELAY__KEPT}, {INT64_MAX - 1, BELAY__KEPT},
-         {INT64_MAX, BELAY__EXPIRED});
+  EXPECT(&record, &config, {0, BELAY__STALE}, {365 * DAY, BELAY__KEPT},
+         {INT64_MAX - 1, BELAY__KEPT}, {INT64_MAX, BELAY__EXPIRED});
 }
 
 TEST(order_of_service) {
@@ -102,35 +102,35 @@ TEST(early_refresh_as_in_the_paper) {
   record.load_us = 100000;
   static const double betas[] = {0.5, 1, 2, 1000};
   for (size_t i = 0; i < sizeof betas / sizeof *betas; i++) {
-    belay_cache_options_t terms = {.stale_ms = 10, .keep_ms = 10, .beta = betas[i]};
+    belay_cache_options_t config = {.stale_ms = 10, .keep_ms = 10, .beta = betas[i]};
     int64_t early = 1000000 - (int64_t)(300 * betas[i]);
     double random = exp(-3 - 1e-9);
-    assert_int_equal(belay__fresh_judge(&record, &terms, early, random), BELAY__EARLY);
-    assert_int_equal(belay__fresh_judge(&record, &terms, early - 1, random), BELAY__FRESH);
-    assert_int_equal(belay__fresh_judge(&record, &terms, 999999, random), BELAY__EARLY);
-    assert_int_equal(belay__fresh_judge(&record, &terms, 1000000, random), BELAY__STALE);
-    assert_int_equal(belay__fresh_judge(&record, &terms, 999999, 1), BELAY__FRESH);
+    assert_int_equal(belay__fresh_judge(&record, &config, early, random), BELAY__EARLY);
+    assert_int_equal(belay__fresh_judge(&record, &config, early - 1, random), BELAY__FRESH);
+    assert_int_equal(belay__fresh_judge(&record, &config, 999999, random), BELAY__EARLY);
+    assert_int_equal(belay__fresh_judge(&record, &config, 1000000, random), BELAY__STALE);
+    assert_int_equal(belay__fresh_judge(&record, &config, 999999, 1), BELAY__FRESH);
   }
 }
 
 TEST(without_beta_or_a_load_time_it_is_never_early) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay_cache_options_t terms = {.beta = 0};
+  belay_cache_options_t config = {.beta = 0};
   record.load_us = UINT32_MAX;
-  assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__FRESH);
-  terms.beta = 1000;
-  assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__EARLY);
+  assert_int_equal(belay__fresh_judge(&record, &config, 999, 0x1p-53), BELAY__FRESH);
+  config.beta = 1000;
+  assert_int_equal(belay__fresh_judge(&record, &config, 999, 0x1p-53), BELAY__EARLY);
   record.load_us = 0;
-  assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__FRESH);
+  assert_int_equal(belay__fresh_judge(&record, &config, 999, 0x1p-53), BELAY__FRESH);
 }
 
 TEST(while_it_rests_it_is_not_early) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay_cache_options_t terms = {.beta = 1};
+  belay_cache_options_t config = {.beta = 1};
   record.load_us = UINT32_MAX;
   record.retry_ms = 900;
-  assert_int_equal(belay__fresh_judge(&record, &terms, 899, 0x1p-53), BELAY__FRESH);
-  assert_int_equal(belay__fresh_judge(&record, &terms, 900, 0x1p-53), BELAY__EARLY);
+  assert_int_equal(belay__fresh_judge(&record, &config, 899, 0x1p-53), BELAY__FRESH);
+  assert_int_equal(belay__fresh_judge(&record, &config, 900, 0x1p-53), BELAY__EARLY);
 }
 
 /* ---- at random ---- */

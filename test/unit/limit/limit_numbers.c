@@ -53,14 +53,14 @@ static bool survives(const belay__policy_t *policy, const double *numbers, size_
   char bytes[8 * 40];
   for (size_t i = 0; i < n; i++)
     put(bytes + 8 * i, numbers[i]);
-  belay__limit_reply_t owed;
+  belay__limit_reply_t limit_reply;
   const belay__reply_t reply = {.type = BELAY__REPLY_STRING, .str = bytes, .len = 8 * n};
-  if (!belay__policy_read(policy, &reply, NULL, &owed))
+  if (!belay__policy_read(policy, &reply, NULL, &limit_reply))
     return false;
   int64_t costs[] = {0, 1, policy->most, policy->most / 2, policy->most + 1, INT64_MAX};
   for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) {
     belay_limiter_result_t result = {0};
-    belay__policy_judge(policy, &owed, costs[i], &result);
+    belay__policy_judge(policy, &limit_reply, costs[i], &result);
     assert_between(result.remaining, 0, policy->most);
     assert_between(result.retry_after_us, costs[i] > policy->most ? -1 : 0, 4 * ANY);
     assert_between(result.reset_after_us, 0, 4 * ANY);
@@ -116,14 +116,14 @@ TEST(a_debt) {
       const int64_t debts[] = {INT64_MIN, -1, 0, 1, BIG, ANY, ANY + 1, INT64_MAX};
       for (size_t i = 0; i < 8; i++) {
         const belay__reply_t reply = {.type = BELAY__REPLY_INTEGER, .integer = debts[i]};
-        belay__limit_reply_t owed;
+        belay__limit_reply_t limit_reply;
         bool may = n == 1 && limits[p].kind == BELAY__LIMIT_BUCKET && i > 2 && i < 6;
-        assert_int_equal(belay__policy_read(&policy, &reply, NULL, &owed), may);
+        assert_int_equal(belay__policy_read(&policy, &reply, NULL, &limit_reply), may);
         if (!may)
           continue;
         belay_limiter_result_t result = {0};
-        belay__policy_judge(&policy, &owed, 1, &result);
-        assert_int_equal(owed.answer, -1);
+        belay__policy_judge(&policy, &limit_reply, 1, &result);
+        assert_int_equal(limit_reply.answer, -1);
         assert_between(result.remaining, 0, policy.most);
         assert_between(result.retry_after_us, 0, 2 * ANY);
         assert_between(result.reset_after_us, 1, 2 * ANY);
