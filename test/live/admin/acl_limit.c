@@ -89,10 +89,10 @@ static int refiller_chore(bed_t *bed) {
   belay_refiller_options_t options = refiller_options("me", 1, 100);
   options.tokens = 7;
   refiller_open(&refiller, &bucket, &options);
-  refiller_add(&refiller, "told", 7);
+  refiller_add(&refiller, "total", 7);
   const char *text;
   bed_until(bed,
-            (text = server_string(bed->server, "GET", "belay::bucket::{told}", NULL)) != NULL &&
+            (text = server_string(bed->server, "GET", "belay::bucket::{total}", NULL)) != NULL &&
                 atoll(text) >= 7);
   read_places(&refiller, &places);
   assert_int_equal(state_in(&places, "me"), BELAY_REFILLER_ELECTED);

@@ -6,7 +6,7 @@
 
 enum { LISTED_MAX = 4096 };
 
-/* What was told: kind and name, in words; and of the first the whole. */
+/* The reported leases: kind and name as text, and the first one as a whole. */
 typedef struct listing {
   unsigned n;
   char word[LISTED_MAX][64];

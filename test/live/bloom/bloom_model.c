@@ -24,7 +24,7 @@ typedef struct game {
   model_t model;
   unsigned segments;
   uint64_t random;
-  unsigned losses, answers; /* that were told */
+  unsigned losses, answers; /* numbers of reports */
 } game_t;
 
 static uint32_t below(game_t *game, uint32_t n) {

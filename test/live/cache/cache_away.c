@@ -105,7 +105,7 @@ static void expect_kept(cache_t *cache, const char *key, const char *value) {
   assert_true(is_away(get.result.reason));
 }
 
-/* The table of the process has it. (That it begins to hear what others invalidate may keep it out
+/* The table of the process has it. (That it begins to get the messages of others may keep it out
  * of there.) Returns how many loads there were. */
 static unsigned fill_table(cache_t *cache) {
   belay_cache_result_t result;

@@ -21,7 +21,7 @@ enum { PROCESSES = 4, WAITERS = 1000 };
 typedef struct member {
   bed_t *bed;
   cache_t cache;
-  resp_client_t wire; /* of its own, to write down */
+  resp_client_t record_client; /* writes the records */
   int64_t load_ms;
 } member_t;
 
@@ -31,7 +31,7 @@ static void write_down(const char *command, const char *key, const char *value) 
   resp_words_t words = {.count = value == NULL ? 2 : 3, .word = {command, key, value}};
   for (size_t i = 0; i < words.count; i++)
     words.len[i] = strlen(words.word[i]);
-  resp_t *reply = resp_call(&member.wire, &words);
+  resp_t *reply = resp_call(&member.record_client, &words);
   assert_non_null(reply);
   resp_free(reply);
 }
@@ -77,7 +77,7 @@ static void member_open(char **argv) {
   snprintf(url, sizeof url, "unix://%s%s", acl_login(&(server_options_t){0}), argv[PATH]);
   member.load_ms = strtoll(argv[LOAD_MS], NULL, 10);
   member.bed = bed_open_at(url, NULL);
-  assert_int_equal(acl_dial(NULL, &member.wire, argv[PATH]), 0);
+  assert_int_equal(acl_dial(NULL, &member.record_client, argv[PATH]), 0);
   belay_cache_options_t options = cache_options(&member.cache);
   options.load = on_load;
   options.lease_ms = strtoll(argv[LEASE_MS], NULL, 10);
@@ -88,7 +88,7 @@ static void member_open(char **argv) {
 
 static int member_close(void) {
   bed_until(member.bed, member.cache.timers == 0 && cache_stats(&member.cache).loading == 0);
-  resp_hang_up(&member.wire);
+  resp_hang_up(&member.record_client);
   bed_close(member.bed);
   return 0;
 }

@@ -154,7 +154,7 @@ LOCAL_CACHE_TEST(a_get_that_is_under_way) {
   get_t get = {0};
   change_t change = {0};
   start_get(cache, &get, "home");
-  assert_int_equal(begin_invalidate(cache, &change, "home"), 0); /* behind it on the wire */
+  assert_int_equal(begin_invalidate(cache, &change, "home"), 0); /* behind it on the connection */
   expect_got_data(&get, "old");
   assert_int_equal(end_of_change(&change), 0);
   assert_int_equal(peek_cache(cache, "home"), BELAY_EAGAIN);
@@ -211,7 +211,7 @@ BED_TEST(a_message_that_is_faster_than_a_reply) {
     belay__stamp_t stamp;
     belay__local_stamp(&here.handle->local, "large", 5, NULL, 0, &stamp);
     expect_put(&there, "large", large, true);
-    bed_until(bed, !belay__local_is_good(&here.handle->local, &stamp)); /* that was heard */
+    bed_until(bed, !belay__local_is_good(&here.handle->local, &stamp)); /* by the message */
     int64_t gets = server_calls(bed->server, "get");
     start_get(&here, &get, "large");
     bed_until(bed, server_calls(bed->server, "get") > gets);

@@ -59,7 +59,7 @@ static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *
 LOCAL_CACHE_TEST(a_gap) {
   fill_local_subscribed(cache, "home");
   fill_local(cache, "about");
-  invalidate_behind_its_back(bed, "about", KEY("about")); /* which is heard */
+  invalidate_behind_its_back(bed, "about", KEY("about")); /* whose message arrives */
   bed_until(bed, peek_cache(cache, "about") == BELAY_EAGAIN);
   expect_peek(cache, "home", "home#2");
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
@@ -81,7 +81,7 @@ BED_TEST_OF(after_a_gap, o.reconnect_max_ms = 50) {
   fill_local(&cache, "home");
   invalidate_behind_its_back(bed, "home", KEY("home"));
   bed_run_for(bed, 10);
-  expect_peek(&cache, "home", "home#2"); /* for local_ttl_ms, or until it hears again */
+  expect_peek(&cache, "home", "home#2"); /* for local_ttl_ms, or until messages arrive again */
   server_do(bed->server, "ACL", "SETUSER", "default", "allchannels", NULL);
   bed_until(bed, belay__subscription_is_up(&cache.handle->subscription));
   assert_int_equal(peek_cache(&cache, "home"), BELAY_EAGAIN);

@@ -32,7 +32,7 @@ static void lose_a_release(bool goes_on) {
   start_get(&loader, &get, "k");
   bed_until(bed, loader.held == 1);
   bed_until(bed, has_lease(scene.server[1]));
-  server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL); /* it is not told anything any more */
+  server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL); /* it gets no writes any more */
   finish_load(&loader, "v");
   expect_got_value(&get, "v", BELAY_CACHE_FROM_LOAD);
   bed_until(bed, !has_lease(scene.server[0]));

@@ -74,7 +74,7 @@ TEST(replies_to_hello_3) {
     bed_until(bed, s.gaps + s.listening == 1);
     assert_error(s.status, rows[i].status);
     bed_run_for(bed, 400);
-    assert_int_equal(s.gaps + s.listening, 1); /* told once */
+    assert_int_equal(s.gaps + s.listening, 1); /* one event */
     assert_true(atomic_load(&script.hellos) < 20);
     begin_belay_close(bed);
     bed_close(bed);

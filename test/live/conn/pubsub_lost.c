@@ -6,7 +6,7 @@
 
 enum { KILL_EVERY_MS = 5, CONTEST_MS = 3000, TURNS = 5, POLL_MS = 300, ROUNDS = 3, WAITERS = 3 };
 
-/* ---- nothing is heard ---- */
+/* ---- no message arrives ---- */
 
 typedef struct deafness {
   const char *name;
@@ -94,7 +94,7 @@ static void test_deaf(void **state) {
   bed_close(bed);
 }
 
-/* ---- everything is heard ---- */
+/* ---- all messages arrive ---- */
 
 /* Holders and waiters in three clients, all with a poll interval of 20 seconds. */
 typedef struct chain {

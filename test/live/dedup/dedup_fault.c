@@ -8,7 +8,7 @@
 #define KEY "belay::dedup::{n}::k"
 
 /* The server has executed it, so that key is there or not, and the answer is on its way when the
- * wire is cut. */
+ * connection is cut. */
 static void lose_the_answer(bed_t *bed, const char *key, bool there) {
   while ((server_integer(bed->server, "EXISTS", key, NULL) == 1) != there)
     uv_run(&bed->loop, UV_RUN_NOWAIT);

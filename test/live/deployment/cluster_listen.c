@@ -98,7 +98,7 @@ TEST_IN(slot_moves, setup, setup_open(&(cluster_options_t){.without_replicas = t
     int64_t began = clock_now();
     cluster_move(setup->cluster, slot_of(setup, 0), (from + turn) % 3);
     bed_until(setup->bed, s->gaps == turn && s->up);
-    print_message("# heard again after %d ms\n", (int)clock_since_ms(began));
+    print_message("# messages again after %d ms\n", (int)clock_since_ms(began));
     expect_all_heard(setup);
     assert_int_equal(gaps(setup), turn);
     assert_int_equal(client_stats(setup->bed).drops, 0);
@@ -135,7 +135,7 @@ static void fail_over(setup_t *setup, cluster_way_t way) {
     bed_run_for(setup->bed, 5);
   began = clock_now();
   bed_until(setup->bed, setup->topic[0].gaps > before && all_up(setup));
-  print_message("# heard again %d ms after it has failed over\n", (int)clock_since_ms(began));
+  print_message("# messages again %d ms after it has failed over\n", (int)clock_since_ms(began));
   expect_all_heard(setup);
   cluster_mend(setup->cluster);
   while (!cluster_is_whole(setup->cluster))

@@ -27,7 +27,7 @@ typedef struct drill {
   failover_log_t *failover_log;
   load_t load;
   unsigned count;                       /* of failovers so far */
-  double recovery_ms[DRILLS_MAX];       /* since the Sentinel that is listened to has told, */
+  double recovery_ms[DRILLS_MAX];       /* since the subscribed Sentinel has reported, */
   double recovery_first_ms[DRILLS_MAX]; /* and since the first one has */
   drill_gaps_t gaps;
   drill_sum_t sum;
@@ -76,7 +76,7 @@ static void fail_over(drill_t *drill, group_way_t way) {
   drill_check_counter(&drill->load, primary, name, safe, &drill->sum);
   drill_note_gap(&drill->gaps, load);
   print_message(
-      "# %3u %s: recovered %.1f ms after its Sentinel told (%.1f after the first one), gap "
+      "# %3u %s: recovered %.1f ms after its Sentinel reported (%.1f after the first one), gap "
       "%.1f ms (by its own fault %.1f more than an idle loop's %.1f), lost %" PRIu64 " of %" PRIu64
       "\n",
       n, names[way], drill->recovery_ms[n], drill->recovery_first_ms[n],
@@ -90,8 +90,8 @@ static void fail_over(drill_t *drill, group_way_t way) {
 
 static void judge(drill_t *drill) {
   unsigned n = drill->count;
-  (void)drill_print("recovered after the first Sentinel told", drill->recovery_first_ms, n);
-  double slowest = drill_print("recovered after its Sentinel told", drill->recovery_ms, n);
+  (void)drill_print("recovered after the first Sentinel reported", drill->recovery_first_ms, n);
+  double slowest = drill_print("recovered after its Sentinel reported", drill->recovery_ms, n);
   drill_judge_gaps(&drill->gaps);
   drill_judge(&drill->load, &drill->sum, n);
   bool strict = drill_is_strict();

@@ -368,7 +368,7 @@ static bool is_connected(server_t *replica) {
   return strcmp(server_ask(replica, "ROLE", NULL)->items[3]->str, "connected") == 0;
 }
 
-/* A replica that hears of everything, later. */
+/* A replica that gets all writes, later. */
 static void set_up_late(late_t *late) {
   char url[128];
   belay_client_options_t options = client_options();

@@ -202,10 +202,10 @@ BED_TEST(a_sequence_ends) {
   expect_many(&spring, 3, -1, 1);
 }
 
-static char told[256];
+static char detail_text[256];
 
 static void keep_detail(spring_t *spring) {
-  snprintf(told, sizeof told, "%s", belay_detail(spring->bed->belay));
+  snprintf(detail_text, sizeof detail_text, "%s", belay_detail(spring->bed->belay));
 }
 
 BED_TEST(foreign_keys_are_kept) {
@@ -224,7 +224,7 @@ BED_TEST(foreign_keys_are_kept) {
     spring_new(&spring, bed, &options);
     spring.then = keep_detail;
     expect_get(&spring, error);
-    assert_ptr_equal(strstr(told, KEY ": "), told);
+    assert_ptr_equal(strstr(detail_text, KEY ": "), detail_text);
     assert_error(belay_idgen_next(spring.idgen, &id), error);
     assert_ptr_equal(strstr(belay_detail(bed->belay), KEY ": "), belay_detail(bed->belay));
     assert_int_equal(server_keys(bed->server), keys);
@@ -247,13 +247,13 @@ BED_TEST(foreign_keys_are_kept) {
   server_do(bed->server, "SET", SEQUENCE_KEY, "1", NULL);
   spring.then = keep_detail;
   expect_get(&spring, BELAY_EWRONGTYPE);
-  assert_ptr_equal(strstr(told, SEQUENCE_KEY ": "), told);
+  assert_ptr_equal(strstr(detail_text, SEQUENCE_KEY ": "), detail_text);
   server_do(bed->server, "DEL", SEQUENCE_KEY, NULL);
   static const char *const values[] = {"x", "01", "-0", "1.5", "", "9223372036854775808", "inf"};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
     server_do(bed->server, "HSET", SEQUENCE_KEY, "id", values[i], NULL);
     expect_get(&spring, BELAY_EMISMATCH);
-    assert_ptr_equal(strstr(told, SEQUENCE_KEY ": "), told);
+    assert_ptr_equal(strstr(detail_text, SEQUENCE_KEY ": "), detail_text);
     assert_string_equal(server_string(bed->server, "HGET", SEQUENCE_KEY, "id", NULL), values[i]);
   }
 }

@@ -23,13 +23,13 @@ static int64_t duration_ms(void) {
   return text != NULL ? strtoll(text, NULL, 10) * 1000 : 1500;
 }
 
-typedef struct giver {
+typedef struct issuer {
   bed_t *bed;
   spring_t spring;
   draw_t draw;
   int file;
   uint64_t random;
-} giver_t;
+} issuer_t;
 
 static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
   *random ^= *random >> 12;
@@ -38,42 +38,42 @@ static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
   return (*random * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-static void put(const giver_t *giver, const int64_t *ids, size_t n) {
+static void put(const issuer_t *issuer, const int64_t *ids, size_t n) {
   ssize_t size = (ssize_t)(n * sizeof *ids);
-  if (n > 0 && write(giver->file, ids, (size_t)size) != size)
+  if (n > 0 && write(issuer->file, ids, (size_t)size) != size)
     fail_msg("the disk is full");
 }
 
 /* As many as are here, and then some that are waited for. */
-static void give_some(giver_t *giver) {
+static void give_some(issuer_t *issuer) {
   int64_t ids[BURST];
   size_t n = 0;
-  while (n < BURST && belay_idgen_next(giver->spring.idgen, &ids[n]) == 0)
+  while (n < BURST && belay_idgen_next(issuer->spring.idgen, &ids[n]) == 0)
     n++;
-  put(giver, ids, n);
-  if (giver->draw.ended == giver->draw.begun && below(&giver->random, 4) == 0)
-    assert_error(begin_get(&giver->spring, &giver->draw), 0);
+  put(issuer, ids, n);
+  if (issuer->draw.ended == issuer->draw.begun && below(&issuer->random, 4) == 0)
+    assert_error(begin_get(&issuer->spring, &issuer->draw), 0);
 }
 
 static void take_note(spring_t *spring) {
-  giver_t *giver = BELAY__CONTAINER(spring, giver_t, spring);
-  if (giver->draw.status == 0 && giver->draw.n > 0)
-    put(giver, &giver->draw.first, 1);
-  giver->draw.n = 0;
+  issuer_t *issuer = BELAY__CONTAINER(spring, issuer_t, spring);
+  if (issuer->draw.status == 0 && issuer->draw.n > 0)
+    put(issuer, &issuer->draw.first, 1);
+  issuer->draw.n = 0;
 }
 
-static int be_giver(char **argv) {
+static int be_issuer(char **argv) {
   enum { URL = 2, MODE, INDEX, FILE_NAME, TIME, RATE };
-  static giver_t giver;
+  static issuer_t issuer;
   int64_t until = clock_now() + strtoll(argv[TIME], NULL, 10) * MS, begins = BEGINS;
   int index = atoi(argv[INDEX]);
   belay_client_options_t client = client_options();
   client.timeout_ms = 300 * slow();
   client.reconnect_max_ms = 20;
-  giver.bed = bed_open_at(argv[URL], &client);
-  giver.random = (uint64_t)clock_now() | 1;
-  giver.file = open(argv[FILE_NAME], O_WRONLY | O_CREAT | O_APPEND, 0600);
-  put(&giver, &begins, 1);
+  issuer.bed = bed_open_at(argv[URL], &client);
+  issuer.random = (uint64_t)clock_now() | 1;
+  issuer.file = open(argv[FILE_NAME], O_WRONLY | O_CREAT | O_APPEND, 0600);
+  put(&issuer, &begins, 1);
   belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)atoi(argv[MODE]));
   options.step = 100;
   options.clock_rate = strtoll(argv[RATE], NULL, 10);
@@ -81,19 +81,19 @@ static int be_giver(char **argv) {
   options.ttl_ms = 300 * slow();
   options.ahead_ms = 100;
   options.worker = index < 4 ? index / 2 : -1; /* some must wait for one that was killed */
-  bed_fake_wall(giver.bed);
-  spring_new(&giver.spring, giver.bed, &options);
-  giver.spring.then = take_note;
+  bed_fake_wall(issuer.bed);
+  spring_new(&issuer.spring, issuer.bed, &options);
+  issuer.spring.then = take_note;
   for (unsigned turn = 0; clock_now() < until; turn++) {
     if (turn % 50 == 0) /* further than a lock's ttl: the next owner may get used times */
-      fake_wall.shift = (int64_t)below(&giver.random, 800) - 400;
-    give_some(&giver);
-    bed_run_for(giver.bed, 1);
+      fake_wall.shift = (int64_t)below(&issuer.random, 800) - 400;
+    give_some(&issuer);
+    bed_run_for(issuer.bed, 1);
   }
-  bed_until(giver.bed, giver.draw.ended == giver.draw.begun);
-  giver.spring.then = NULL;
-  bed_close(giver.bed);
-  return close(giver.file);
+  bed_until(issuer.bed, issuer.draw.ended == issuer.draw.begun);
+  issuer.spring.then = NULL;
+  bed_close(issuer.bed);
+  return close(issuer.file);
 }
 
 typedef struct family {
@@ -119,7 +119,7 @@ static void start(family_t *family, int i) {
   snprintf(ms, sizeof ms, "%" PRId64, left > 0 ? left : 0);
   snprintf(rate, sizeof rate, "%" PRId64, family->clock_rate);
   const char *argv[] = {
-      process_self(), "--giver", server_url(family->server), mode, index, path, ms, rate, NULL};
+      process_self(), "--issuer", server_url(family->server), mode, index, path, ms, rate, NULL};
   family->process[i] = process_start(argv);
 }
 
@@ -254,6 +254,6 @@ TEST(checker_finds_duplicates) {
   assert_int_equal(duplicates(&(ids_t){once, 5}), 0);
 }
 
-TEST_ROLE(giver, "--giver") {
-  return be_giver(argv);
+TEST_ROLE(issuer, "--issuer") {
+  return be_issuer(argv);
 }

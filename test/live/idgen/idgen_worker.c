@@ -223,7 +223,7 @@ BED_TEST(successor_after_a_lost_lock) {
   spring_of(&second, bed, client, &options);
   draw_t draw = {.request.timeout_ms = 20000};
   assert_error(begin_get(&second, &draw), 0);
-  while (belay_idgen_worker(second.idgen) < 0) { /* the first one goes on until it hears of it */
+  while (belay_idgen_worker(second.idgen) < 0) { /* the first one has not read the record */
     if (belay_idgen_next(first.idgen, &old) == 0)
       last = old > last ? old : last;
     bed_turn(bed);
@@ -313,7 +313,7 @@ BED_TEST(worker_far_ahead_is_skipped) {
   assert_int_equal(parts_of(draw.first).worker, worker);
 }
 
-/* It stops before the lease could be gone, hears that it is, and finds another one. */
+/* It stops before the lease could be gone, reads that it is gone, and finds another one. */
 BED_TEST(issuing_ends_with_the_lease) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
@@ -364,7 +364,7 @@ BED_TEST(old_record) {
   close_spring(&spring);
   assert_int_equal(record(bed, 5, "until"), NOON);
   server_restart_keeping(bed->server);
-  fake_wall.at = NOON + 1; /* above it, and not above what the old server may have heard */
+  fake_wall.at = NOON + 1; /* above it, and not above what the old server may have stored */
   spring_new(&spring, bed, &options);
   draw_t draw = {.request.timeout_ms = 60000};
   assert_error(begin_get(&spring, &draw), 0);

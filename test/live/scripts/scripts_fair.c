@@ -379,7 +379,7 @@ TEST_ON(multilock_reports_longest_ttl, server, server_start(NULL)) {
   assert_int_equal(server_integer(server, "EXISTS", "b", NULL), 0);
 }
 
-/* Each key's channel hears of it. */
+/* The script publishes to the channel of each key. */
 TEST_ON(multilock_release_publishes_on_each, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", NULL};
   static const char *const take[] = {"mine", TTL, NULL};

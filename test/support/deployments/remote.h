@@ -1,4 +1,4 @@
-/* Nodes behind a wire each, which can be long, be cut, and lead elsewhere. */
+/* Nodes behind a relay each, which can delay, be cut, and lead to another server. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_REMOTE_H
 #define TEST_SUPPORT_DEPLOYMENTS_REMOTE_H
 

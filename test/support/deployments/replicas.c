@@ -21,7 +21,7 @@ replicas_t *replicas_start(const replicas_options_t *options) {
   with_tls.tls = with_tls.tls || servers_are_secure();
   server_options_t each = {.address = "127.0.0.1", .password = o->password, .tls = o->tls};
   server_set(&each, "--hz", "100");
-  /* Without a file, a replica that got a whole copy hears of nothing more for up to a second. */
+  /* Without a file, a replica that got a whole copy gets no writes for up to a second. */
   server_set(&each, "--repl-diskless-sync", "no");
   server_set(&each, "--masterauth", o->password);
   server_set(&each, "--tls-replication", o->tls ? "yes" : NULL);

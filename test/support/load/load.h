@@ -43,7 +43,7 @@ typedef struct load {
   /* and an idle loop's, without the time of other processes (support/load/pulse.h) */
   int64_t idle_us;
 
-  bool over;               /* it has told the rest: */
+  bool over;               /* it has printed the rest: */
   uint64_t grants, writes; /* of the lock; of those who had it or had had it */
   uint64_t refused;        /* writes that came too late */
   uint64_t backwards,
@@ -72,7 +72,7 @@ void load_read(load_t *load, int64_t ms);
  * before. */
 double load_gap_ms(const load_t *load);
 
-/* Ends it: all is told. */
+/* Ends it: it prints all results. */
 void load_end(load_t *load);
 
 #endif /* TEST_SUPPORT_LOAD_LOAD_H */
