@@ -118,7 +118,8 @@ typedef void (*belay_active_count_cb)(belay_request_t *request, int status, cons
  * A time is BELAY_ACTIVE_NOW, or 1 to BELAY_ACTIVE_TIME_MAX milliseconds since 1970-01-01 UTC, so
  * that logs can be replayed. It stands for the period that contains it. from_ms and to_ms stand for
  * their two periods and all between them, 1 to BELAY_ACTIVE_PERIODS_MAX. Other numbers of periods
- * are BELAY_EINVAL; if from_ms or to_ms is BELAY_ACTIVE_NOW, the callback may get that error.
+ * are BELAY_EINVAL. With BELAY_ACTIVE_NOW the function returns that error if belay knows the
+ * server's time already; otherwise the callback gets it.
  *
  * Arguments are copied. A replica may answer each belay_active_count function, but not an archive
  * or a mark (belay_client_options_t.read_from). */

@@ -70,8 +70,9 @@ BELAY_API int belay_rwlock_downgrade(belay_lock_t *lock, int64_t timeout_ms, bel
 
 /** Turn a reader that holds the lock into its writer, if no other reader holds it. The handle is a
  * reader until the callback. It goes before waiting writers. The call extends the lease, too; for a
- * writer it does nothing else. belay repeats an unconfirmed change as for belay_rwlock_downgrade().
- * Status in the callback:
+ * writer it does nothing else. An unconfirmed upgrade is not repeated: belay makes the handle a
+ * reader on the server again, which extends the lease, also without a watchdog, until that is
+ * confirmed or the lease is over. Status in the callback:
  *
  *   0              the handle is the writer
  *   BELAY_ESHARED  another reader holds the lock; the handle stays a reader. To write, release it

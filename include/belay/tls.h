@@ -75,8 +75,9 @@ typedef struct belay_tls_options {
   /** Key of the certificate. Default NULL: the key is in cert_file. A key with a pass phrase, or
    * without cert_file, is BELAY_EINVAL. */
   const char *key_file;
-  /** Name or numeric address that the certificate of each server must have, 1 to 255 bytes. Use it for
-   * tunnels, and for servers that share a certificate. Default NULL: the host of the connection. */
+  /** Name or numeric address that the certificate of each server must have, 1 to 255 bytes. Use it
+   * for tunnels, and for servers that share a certificate. Default NULL: the host of the
+   * connection. */
   const char *server_name;
   /** Lowest version. Default BELAY_TLS_1_2. */
   belay_tls_version_t min_version;

@@ -31,7 +31,8 @@ belay__served_t belay__cache_serve(belay__record_t *record, belay_cache_from_t f
 /* Makes a result without a record. */
 belay__served_t belay__cache_refuse(int status, int load_error);
 
-/* true if the status means that the server could not be asked for any key. */
+/* true if options.away applies to the status: any error except a cancel, a lack of memory, and
+ * those of one key (EWRONGTYPE, EMISMATCH). A refusal, such as EPERM or EOOM, is an outage too. */
 bool belay__cache_is_outage(int status);
 /* true if calls of gets fail at once during an outage: the options have a policy for outages. */
 bool belay__cache_fails_fast(const belay_cache_t *cache);

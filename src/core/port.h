@@ -1,7 +1,7 @@
 /* The port: the functions that the core needs from its environment. A host is one loop, a node
  * is one logical deployment.
  *
- *    your program -> include/ -> src/lease ... -> src/core -> [ port.h ] <- adapters/uv, adapters/redis
+ *    program -> include/ -> src/lease ... -> src/core -> [ port.h ] <- adapters/{uv,redis}
  *
  * The adapters implement it with libuv and hiredis; the simulator implements it with a virtual
  * clock. Everything runs on one thread. The core never calls a function of the user inside one

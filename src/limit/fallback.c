@@ -56,7 +56,7 @@ static void leak(const belay_limiter_t *limiter, bucket_t *bucket, uint64_t now)
   bucket->at = now;
 }
 
-static bool is_empty(const belay_limiter_t *limiter, bucket_t *bucket, uint64_t now) {
+static bool has_no_debts(const belay_limiter_t *limiter, bucket_t *bucket, uint64_t now) {
   leak(limiter, bucket, now);
   for (size_t i = 0; i < limiter->policy->limits_len; i++)
     if (bucket->debts[i] != 0)
@@ -83,7 +83,7 @@ static bucket_t *add(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
   belay__table_t *table = &limiter->fallback.table;
   bucket_t *oldest = BELAY__CONTAINER(limiter->fallback.used.next, bucket_t, used), *bucket = NULL;
   if (table->count > 0 && table->count >= limiter->options.max_away &&
-      is_empty(limiter, oldest, now))
+      has_no_debts(limiter, oldest, now))
     drop(limiter, oldest);
   if (table->count < limiter->options.max_away)
     bucket = belay__keyed_new(belay__limiter_belay(limiter), table, hash, sizeof *bucket, "", 0);

@@ -7,7 +7,7 @@
 
 #include "limit/state.h"
 
-/* Free the local buckets, so that later ones start empty. */
+/* Free the local buckets. Later ones start without debts: their whole burst is available. */
 void belay__fallback_clear(belay_limiter_t *limiter);
 
 /* true if takes do not wait for a server that is away. */

@@ -101,7 +101,8 @@ END
 }
 
 @test "too much output, or too long a run: ended, and not kept" {
-  run -123 --separate-stderr belay cache k --max-size 1000 -- sh -c 'touch "$HOME/began"; head -c 1001 /dev/zero; exec sleep 60'
+  run -123 --separate-stderr belay cache k --max-size 1000 -- \
+    sh -c 'touch "$HOME/began"; head -c 1001 /dev/zero; exec sleep 60'
   is "$stderr" "belay: cache: the command writes more than --max-size allows"
   [ -e "$HOME/began" ]
   run -123 belay cache k --longest 500ms -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
@@ -124,8 +125,10 @@ END
   run -123 --separate-stderr belay cache k --longest 500ms -- sh -c "$left" 3>&-
   kill "$(cat "$HOME/left")"
   is "$output" hi
-  is "$stderr" "belay: cache: the command has ended, but a process that it left behind keeps its output open"
-  run -130 on_terminal --when begun --type ^C belay cache k -- sh -c "$left; sleep 0.3; echo begun >&2"
+  is "$stderr" "belay: cache: the command has ended,"\
+" but a process that it left behind keeps its output open"
+  run -130 on_terminal --when begun --type ^C \
+    belay cache k -- sh -c "$left; sleep 0.3; echo begun >&2"
   kill "$(cat "$HOME/left")"
   is "$(belay cache k --longest 10s -- sh -c 'sleep 1 & echo all')" all
 }

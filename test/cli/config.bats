@@ -48,7 +48,8 @@ namespace() {
   local url=$BELAY_URL
   write_settings "$HOME/settings" "url = $url" 'timeout = 10s'
   is "$(BELAY_URL=redis://127.0.0.1:1 belay count add k --url "$url")" 1
-  BELAY_URL=redis://127.0.0.1:1 BELAY_TIMEOUT=100ms run -120 belay count add k --config "$HOME/settings"
+  BELAY_URL=redis://127.0.0.1:1 BELAY_TIMEOUT=100ms \
+    run -120 belay count add k --config "$HOME/settings"
   is "$(BELAY_TIMEOUT=1ms belay count add k --timeout 10s)" 2
   unset BELAY_URL
   is "$(belay count add k --config "$HOME/settings")" 3
@@ -149,7 +150,8 @@ namespace() {
   write_settings "$HOME/password" hunter2
   chmod 644 "$HOME/password"
   run -2 belay count add k --password-file "$HOME/password"
-  is "$output" "belay: count add: password file $HOME/password: has a password, and all users can read it: run chmod o= on it"
+  is "$output" "belay: count add: password file $HOME/password: has a password,"\
+" and all users can read it: run chmod o= on it"
   BELAY_PASSWORD_FILE=$HOME/password run -2 belay count add k
   write_settings "$HOME/settings" "password-file = $HOME/password"
   run -2 belay count add k --config "$HOME/settings"

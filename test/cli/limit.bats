@@ -9,7 +9,8 @@ set_up() { start_server; }
   run -1 belay limit k --rate 1/h --burst 3
   has "$output" "denied, again in "
   run -1 belay limit k --rate 1/h --burst 3 --json
-  is "$(json 'o["key"], o["allowed"], o["remaining"], 3500000 < o["retry_after_ms"] <= 3600000, o["waited_ms"]')" \
+  is "$(json '(o["key"], o["allowed"], o["remaining"], 3500000 < o["retry_after_ms"] <= 3600000,
+      o["waited_ms"])')" \
     "('k', False, 0, True, 0)"
   run -1 belay limit k --rate 1/h --burst 3 --quiet
   is "$output" ""
@@ -49,7 +50,8 @@ set_up() { start_server; }
   local begun_at=$EPOCHREALTIME
   for i in {1..6}; do start_command belay limit k --rate 2/s --burst 1 --wait --quiet; done
   for pid in "${started[@]:1}"; do wait "$pid"; done
-  python3 -c 'import sys; assert float(sys.argv[2]) - float(sys.argv[1]) > 2.4' "$begun_at" "$EPOCHREALTIME"
+  python3 -c 'import sys; assert float(sys.argv[2]) - float(sys.argv[1]) > 2.4' \
+    "$begun_at" "$EPOCHREALTIME"
 }
 
 @test "an interrupted waiter returns its tokens" {
@@ -62,7 +64,10 @@ set_up() { start_server; }
   is "$status" 130
   wait_until eval '[ "$(retry_of)" -le 60000 ]'
 }
-retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["retry_after_ms"])'; }
+retry_of() {
+  belay limit k --rate 1/min --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["retry_after_ms"])'
+}
 
 # ---- a command ----
 
@@ -77,11 +82,12 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   is "$output$stderr" ""
 }
 
-@test "the command replaces belay: same process id, no files of belay, default signals, its own input" {
+@test "the command replaces belay: same process id, no open files, default signals, own input" {
   start_command belay limit k --rate 9/h -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
   wait_until test -s "$HOME/pid"
   is "$(cat "$HOME/pid")" "$begun"
-  is "$(env --default-signal belay limit k --rate 99/h -- grep '^Sig\(Ign\|Blk\)' /proc/self/status)" \
+  is "$(env --default-signal belay limit k --rate 99/h -- \
+      grep '^Sig\(Ign\|Blk\)' /proc/self/status)" \
     "$(env --default-signal grep '^Sig\(Ign\|Blk\)' /proc/self/status)"
   is "$(belay limit k --rate 99/h -- ls /proc/self/fd)" "$(ls /proc/self/fd)"
   is "$(echo mine | belay limit k --rate 99/h -- cat)" mine

@@ -28,7 +28,8 @@ bool options_read(const command_t *command, int argc, char **argv, arguments_t *
  * none. *next: true if the next word is its value. */
 const option_t *option_of_word(const option_set_t *set, const char *word, bool *next);
 
-/* Set an option to a value (NULL: a flag, or a missing duration). Returns NULL, or the text of an error. */
+/* Set an option to a value (NULL: a flag, or a missing duration). Returns NULL, or the text of an
+ * error. */
 const char *option_set_value(const option_t *option, const char *value);
 
 /* Return the option of that name, or NULL. */

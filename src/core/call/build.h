@@ -42,8 +42,9 @@ void belay__call_arg_uint(belay__call_t *call, uint64_t value);
 belay__call_t *belay__call_stale(belay__call_t *call);
 
 /* State that the command needs a feature that some servers lack, and for which a fallback exists.
- * If the server refuses the command, or the user may not run it, call->denied is set in `done`. The
- * feature is then unused for the rest of the connection. */
+ * If the server does not know the command or one of its options, or the user may not run it,
+ * call->denied is set in `done`. The client then does not use the feature until this connection
+ * ends. Other refusals, such as OOM, do not set it. */
 void belay__call_needs(belay__call_t *call, belay__capability_t what);
 
 /* The first key of a script call; of another command the first argument. NULL: no key. */

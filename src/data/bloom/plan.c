@@ -39,8 +39,9 @@ size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_sha
          chunks * sizeof(uint32_t) + n * sizeof(uint32_t);
 }
 
-/* True if n items of a segment cost less as a bitmap. A quarter of the client's pending bytes
- * stays free for other calls. */
+/* True if n items of a segment cost less as a bitmap, and the bitmap fits: into max_reply, and with
+ * the other bitmaps of the plan into three quarters of max_bytes, so that other calls have room.
+ * Then the function adds the bitmap's size to *bulk_bytes, the size of the plan's bitmaps. */
 static bool is_bulk(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
                     const belay__bloom_op_t *op, uint32_t n, size_t *bulk_bytes) {
   const belay_client_t *client = bloom->handle.client;

@@ -39,8 +39,8 @@ void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *pla
 
 /* Select the chunks without a reply under that generation. Returns their number. */
 uint32_t belay__bloom_plan_select(belay__bloom_plan_t *plan, int64_t generation);
-/* Select a chunk of each segment that was missing, so that an add left a key. Returns their
- * number. */
+/* Select one chunk of each segment whose key was missing. An add has made a key there, which
+ * belay__bloom_plan_stray() removes. Returns the number of chunks. */
 uint32_t belay__bloom_plan_select_strays(belay__bloom_plan_t *plan);
 
 /* Make the call of the i-th selected chunk; or one that removes the key that an add left. Returns

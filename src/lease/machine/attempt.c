@@ -148,7 +148,8 @@ belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) 
   return belay__attempt_failed(lease, status == BELAY_EFENCED ? BELAY_ENOQUORUM : status);
 }
 
-/* The acquire is pending again, so the attempt ends as any failed attempt does. */
+/* The lease expired before the owner was notified of the grant. The acquire is pending again, so
+ * the attempt ends as any failed attempt does. */
 belay__lease_state_t belay__attempt_expired(belay__lease_t *lease) {
   lease->op = BELAY__PENDING;
   return belay__attempt_failed(lease, BELAY_EEXPIRED);

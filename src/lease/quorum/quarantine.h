@@ -15,8 +15,9 @@ uint64_t belay__quarantine_ends(const belay__lease_t *lease);
  * count. */
 bool belay__quarantine_allows(const belay__member_t *member);
 
-/* The same, and asks the server if that is not known. Returns 0 (the reply counts), an error, or
- * BELAY__PENDING: the query is member->confirm, and done will run. */
+/* As belay__quarantine_allows(), but asks the server if it is not known whether the reply counts.
+ * Returns 0 (the reply counts), an error, or BELAY__PENDING: the query is member->confirm, and done
+ * will run. */
 int belay__quarantine_check(belay__member_t *member, belay__call_cb done);
 
 /* Sends the query behind the call that was just sent, if the reply of that call will need it. */

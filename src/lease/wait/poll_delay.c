@@ -6,8 +6,10 @@
 
 #define FIRST_POLL_MS UINT64_C(5) /* longest delay of the second attempt */
 #define ROUNDS_APART 4            /* smallest spread of delays with several nodes, in rounds */
-/* Longest delay of an attempt after a message that may be lost. */
-#define MISSED_MAX_MS UINT64_C(1000)
+/* Longest delay after an attempt that failed, other than by finding the lease held: until the
+ * attempt that a message causes; and for a waiter with a place on the server also without a
+ * message, because the place may be gone, and then no message comes. */
+#define FAILED_MAX_MS UINT64_C(1000)
 /* After a release for all, waiters ask after half of this time to all of it. Each consecutive
  * attempt that found the lease held halves it, at most WAKE_HALVINGS times. */
 #define WAKE_SPREAD_US UINT64_C(800)
@@ -74,7 +76,7 @@ uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__wok
     spread = BELAY__SPREAD_MS * BELAY__MS;
     break;
   case BELAY__WOKEN_AGAIN:
-    spread = belay__earlier(lease->config->retry_max, MISSED_MAX_MS) * BELAY__MS;
+    spread = belay__earlier(lease->config->retry_max, FAILED_MAX_MS) * BELAY__MS;
     break;
   }
   belay__delay_t range = {least + 1, least + (spread > 0 ? spread : 1)};
@@ -105,7 +107,7 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
 static belay__delay_t error_delay(const belay__lease_t *lease) {
   belay__delay_t delay = belay__delay_poll(lease->config->retry_min, lease->config->retry_max,
                                            lease->failures, BELAY__BACKOFF_MAX_MS);
-  return keep_place(lease, delay, MISSED_MAX_MS * BELAY__MS);
+  return keep_place(lease, delay, FAILED_MAX_MS * BELAY__MS);
 }
 
 uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now) {
