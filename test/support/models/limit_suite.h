@@ -37,7 +37,7 @@ typedef struct limit_suite {
   void (*check)(size_t slot, const struct redisReply *reply, uint64_t seed, size_t done);
 } limit_suite_t;
 
-/* limit/limit.lua (limit_wire.c), limit/log.lua (limit_log.c). */
+/* limit/limit.lua (limit_encoding.c), limit/log.lua (limit_log.c). */
 extern const limit_suite_t limit_suite, limit_log_suite;
 
 /* The script that does a batch; free() it. */
