@@ -11,7 +11,7 @@
 
 #include <belay.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/servers/process.h"
 
 enum { THREADS = 2, TIMERS = 1000, LOCKS = 8, RUN_MS = 400 };
@@ -288,18 +288,18 @@ TEST(child_process_inherits_no_descriptors) {
   descriptors_of_a_child(before, sizeof before);
   belay_client_options_t options = client_options();
   options.connections = 4;
-  bed_t *bed = bed_open_with(server, &options);
+  env_t *env = env_open_with(server, &options);
   char name[16];
   for (int i = 0; i < 20; i++) {
     snprintf(name, sizeof name, "door-%d", i);
-    assert_error(try_lock(contender_new(bed, name, NULL)), 0);
+    assert_error(try_lock(contender_new(env, name, NULL)), 0);
   }
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs == 1);
-  assert_int_equal(client_stats(bed).connections_up, 4);
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs == 1);
+  assert_int_equal(client_stats(env).connections_up, 4);
   descriptors_of_a_child(during, sizeof during);
   assert_string_equal(during, before);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* Also while it connects. */
@@ -308,14 +308,14 @@ TEST(child_process_during_connect_inherits_no_descriptors) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   descriptors_of_a_child(before, sizeof before);
   server_pause(server); /* the handshake is not answered */
-  bed_t *bed = bed_open_with(server, NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_with(server, NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   descriptors_of_a_child(during, sizeof during);
   assert_string_equal(during, before);
   server_resume(server);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* The report of a forked child. */
@@ -359,10 +359,10 @@ static void never_pinged(belay_client_t *client, int status) {
 /* The number of the first function that lets a fork in. */
 static report_t knock_everywhere(const void *arg) {
   const contender_t *held = arg;
-  belay_client_t *client = held->bed->client, *other;
+  belay_client_t *client = held->env->client, *other;
   belay_lock_t *lock = held->lock, *idle = held->next->lock, *another;
   const int errors[] = {
-      belay_connect(held->bed->belay, "redis://localhost", NULL, &other),
+      belay_connect(held->env->belay, "redis://localhost", NULL, &other),
       belay_client_ping(client, BELAY_DEFAULT, never_pinged),
       belay_lock_new(client, belay_string("door"), NULL, &another),
       belay_lock_acquire(idle, 0, never_called),
@@ -373,7 +373,7 @@ static report_t knock_everywhere(const void *arg) {
       belay_lock_close(idle, NULL),
       belay_lock_close(lock, NULL),
       belay_client_close(client, NULL),
-      belay_close(held->bed->belay, NULL),
+      belay_close(held->env->belay, NULL),
   };
   for (int i = 0; i < (int)(sizeof errors / sizeof *errors); i++)
     if (errors[i] != BELAY_EFORK)
@@ -381,8 +381,8 @@ static report_t knock_everywhere(const void *arg) {
   return (report_t){.failure = 0};
 }
 
-BED_TEST(forked_child_is_refused) {
-  contender_t *idle = contender_new(bed, "idle", NULL), *held = contender_new(bed, "held", NULL);
+ENV_TEST(forked_child_is_refused) {
+  contender_t *idle = contender_new(env, "idle", NULL), *held = contender_new(env, "held", NULL);
   assert_error(try_lock(held), 0);
   assert_int_equal(in_a_fork(knock_everywhere, held).failure, 0);
 
@@ -392,7 +392,7 @@ BED_TEST(forked_child_is_refused) {
   assert_error(extend(held, 20000), 0);
   assert_error(try_lock(idle), 0);
   assert_error(release(held), 0);
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(client_stats(env).drops, 0);
 }
 
 static void on_tried(belay_lock_t *lock, int status) {
@@ -427,18 +427,18 @@ static report_t start_over(const void *url) {
 
 /* No token of the child's is one of the parent's, whatever random bytes lay ready. */
 TEST(forked_child_opens_belay_again) {
-  bed_t *bed = bed_open(NULL);
-  contender_t *c = contender_new(bed, "parent", NULL);
+  env_t *env = env_open(NULL);
+  contender_t *c = contender_new(env, "parent", NULL);
   char token[128] = "";
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  report_t report = in_a_fork(start_over, server_url(bed->server));
+  report_t report = in_a_fork(start_over, server_url(env->server));
   assert_int_equal(report.failure, 0);
   assert_error(try_lock(c), 0);
   belay_lock_token(c->lock, token, sizeof token);
   assert_int_equal(strcspn(report.token, ":"), 40);
   assert_memory_not_equal(token, report.token, 40);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST_ROLE(list_descriptors, "--list-descriptors") {

@@ -51,7 +51,7 @@ static int change_all(cache_t *cache) {
 }
 
 /* Values that are loaded, absent, or failing. */
-static int cache_chore(bed_t *bed) {
+static int cache_chore(env_t *env) {
   static cache_t caches[2];
   for (int i = 0; i < 2; i++) {
     cache_t *cache = &caches[i];
@@ -61,7 +61,7 @@ static int cache_chore(bed_t *bed) {
     options.lock = i == 0;
     options.tags = one_tag;
     options.local_bytes = i == 0 ? 100000 : 0;
-    cache_open(cache, bed, &options);
+    cache_open(cache, env, &options);
     MUST(change_all(cache));
     MUST(get(cache, "loaded", 0));
     MUST(get(cache, "loaded", 0));
@@ -79,25 +79,25 @@ TEST(caches) {
   grants_check(&(chore_t){"cache", cache_chore, "publish subscribe", "unsubscribe", NULL, 0});
 }
 
-static int begin_listening(bed_t *bed, subscriber_t *s, const char *name) {
-  assert_error(subscribe_to(bed, bed->client, s, name, strlen(name)), 0);
-  bed_until(bed, s->listening == 1 || s->gaps > 0);
+static int begin_listening(env_t *env, subscriber_t *s, const char *name) {
+  assert_error(subscribe_to(env, env->client, s, name, strlen(name)), 0);
+  env_until(env, s->listening == 1 || s->gaps > 0);
   return s->gaps > 0 ? s->status : 0;
 }
 
 /* One of two subscriptions ends: its channel stays for a second. */
-static int topic_chore(bed_t *bed) {
+static int topic_chore(env_t *env) {
   static subscriber_t s[2];
   static publication_t p;
   p = (publication_t){0};
-  MUST(begin_listening(bed, &s[0], "news"));
-  MUST(publish(bed, &p, "news", "hello"));
-  bed_until(bed, s[0].messages == 1);
+  MUST(begin_listening(env, &s[0], "news"));
+  MUST(publish(env, &p, "news", "hello"));
+  env_until(env, s[0].messages == 1);
   if (!grants_try("unsubscribe"))
     return 0;
-  MUST(begin_listening(bed, &s[1], "more"));
+  MUST(begin_listening(env, &s[1], "more"));
   assert_error(unsubscribe(&s[0]), 0);
-  bed_until(bed, server_calls(bed->server, "unsubscribe") > 0 || !grants_try(NULL));
+  env_until(env, server_calls(env->server, "unsubscribe") > 0 || !grants_try(NULL));
   return 0;
 }
 
@@ -105,13 +105,13 @@ TEST(topics) {
   grants_check(&(chore_t){"topic", topic_chore, "unsubscribe", NULL, NULL, 0});
 }
 
-static int session_chore(bed_t *bed) {
+static int session_chore(env_t *env) {
   static place_t place;
   static stay_t s;
   belay_session_options_t options = session_options();
   options.max_events = 1;
   options.name = belay_string("shop");
-  place_of(&place, bed, bed->client, &options);
+  place_of(&place, env, env->client, &options);
   s = (stay_t){0};
   for (int i = 0; i < 2; i++) {
     DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", NULL, i == 0 ? "a" : "b"));
@@ -130,13 +130,13 @@ TEST(sessions) {
       &(chore_t){"session", session_chore, NULL, "del", NULL, 0}); /* del: where a ttl is refused */
 }
 
-static int sweep_chore(bed_t *bed) {
+static int sweep_chore(env_t *env) {
   belay_sweep_options_t options = sweep_options("*", true);
-  server_do(bed->server, "MSET", "belay::x::{a}", "", "belay::x::{b}", "", "other", "", NULL);
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  server_do(env->server, "MSET", "belay::x::{a}", "", "belay::x::{b}", "", "other", "", NULL);
+  broom_t *broom = broom_new(env, env->client, &options);
   assert_error(begin_sweep(broom), 0);
   int status = end_of_sweep(broom);
-  assert_int_equal(server_keys(bed->server), status == 0 ? 1 : 3);
+  assert_int_equal(server_keys(env->server), status == 0 ? 1 : 3);
   return status;
 }
 

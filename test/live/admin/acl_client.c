@@ -25,34 +25,34 @@ static void give(server_t *server, const belay_acl_options_t *options, const cha
   grants_set(server, rules, less);
 }
 
-/* A client of that user; the bed's server is not stopped with it. */
-static bed_t *worker_at(const char *url, const belay_client_options_t *options) {
+/* A client of that user; the env's server is not stopped with it. */
+static env_t *worker_at(const char *url, const belay_client_options_t *options) {
   belay_client_options_t o = options == NULL ? client_options() : *options;
   o.close_timeout_ms = 20; /* an undo that the user may not run is not waited for */
-  return bed_open_at(url, &o);
+  return env_open_at(url, &o);
 }
 
-static int ping(bed_t *bed) {
-  int before = bed->pongs;
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs > before);
-  return bed->pong_status;
+static int ping(env_t *env) {
+  int before = env->pongs;
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs > before);
+  return env->pong_status;
 }
 
-static uint64_t connections(const bed_t *bed) {
-  belay_client_stats_t stats = client_stats(bed);
+static uint64_t connections(const env_t *env) {
+  belay_client_stats_t stats = client_stats(env);
   return stats.connects + stats.connect_errors;
 }
 
 /* Has a lock twice, with a connection that is lost in between. */
-static int use_lock(bed_t *bed, server_t *server) {
+static int use_lock(env_t *env, server_t *server) {
   belay_lock_options_t options = with_ttl(60000);
-  contender_t *c = contender_new(bed, "door", &options);
+  contender_t *c = contender_new(env, "door", &options);
   for (int i = 0; i < 2; i++) {
     MUST(acquire(c, 10000));
     if (i == 0 && server != NULL) {
       server_do(server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
-      bed_until(bed, client_stats(bed).drops > 0);
+      env_until(env, client_stats(env).drops > 0);
     }
     MUST(extend(c, 60000));
     MUST(release(c));
@@ -68,30 +68,30 @@ TEST_ON(each_part_of_a_handshake, server, server_start(NULL)) {
     const char *less = i == 0 ? NULL : words[i - 1];
     grants_give(server, "lock", less);
     server_do(server, "CONFIG", "RESETSTAT", NULL);
-    bed_t *bed = worker_at(grants_url(server), NULL);
-    assert_error(ping(bed), 0);
+    env_t *env = worker_at(grants_url(server), NULL);
+    assert_error(ping(env), 0);
     const char *list = server_string(server, "CLIENT", "LIST", NULL);
     bool named = strstr(list, "name=belay ") != NULL;
     assert_int_equal(named, less == NULL || strcmp(less, "client|setname") != 0);
-    assert_error(use_lock(bed, server), 0);
-    assert_true(connections(bed) <= 4);
+    assert_error(use_lock(env, server), 0);
+    assert_true(connections(env) <= 4);
     if (less == NULL) { /* all of them are asked */
       assert_true(server_calls(server, "client|kill") > 1);
       assert_true(server_calls(server, "command|info") > 0);
       assert_true(server_calls(server, "hello") > 0);
     }
-    bed_close(bed);
+    env_close(env);
   }
 }
 
 TEST_ON(a_ping_that_is_not_permitted, server, server_start(NULL)) {
   grants_give(server, "lock", "ping");
-  bed_t *bed = worker_at(grants_url(server), NULL);
-  assert_error(ping(bed), BELAY_EPERM);
-  assert_non_null(strstr(belay_detail(bed->belay), "'ping'"));
-  assert_error(use_lock(bed, NULL), 0);
-  assert_true(connections(bed) <= 3);
-  bed_close(bed);
+  env_t *env = worker_at(grants_url(server), NULL);
+  assert_error(ping(env), BELAY_EPERM);
+  assert_non_null(strstr(belay_detail(env->belay), "'ping'"));
+  assert_error(use_lock(env, NULL), 0);
+  assert_true(connections(env) <= 3);
+  env_close(env);
 }
 
 TEST_ON(a_database, server, server_start(NULL)) {
@@ -100,16 +100,16 @@ TEST_ON(a_database, server, server_start(NULL)) {
   rules.db = 3;
   give(server, &rules, NULL);
   options.db = 3;
-  bed_t *bed = worker_at(grants_url(server), &options);
-  assert_error(use_lock(bed, server), 0);
-  bed_close(bed);
+  env_t *env = worker_at(grants_url(server), &options);
+  assert_error(use_lock(env, server), 0);
+  env_close(env);
   options.db = 4;
-  bed = worker_at(grants_url(server), &options);
+  env = worker_at(grants_url(server), &options);
   for (int i = 0; i < 20; i++) /* the client does not ask each time */
-    assert_error(ping(bed), BELAY_EPERM);
-  assert_non_null(strstr(belay_detail(bed->belay), "'select'"));
-  assert_true(connections(bed) <= 2);
-  bed_close(bed);
+    assert_error(ping(env), BELAY_EPERM);
+  assert_non_null(strstr(belay_detail(env->belay), "'select'"));
+  assert_true(connections(env) <= 2);
+  env_close(env);
 }
 
 TEST_ON(replicas_need_wait, server, server_start(NULL)) {
@@ -117,15 +117,15 @@ TEST_ON(replicas_need_wait, server, server_start(NULL)) {
   options.min_replicas = 1;
   for (int may = 0; may < 2; may++) {
     grants_give(server, may ? "lock durable" : "lock", NULL);
-    bed_t *bed = worker_at(grants_url(server), NULL);
-    int status = acquire(contender_new(bed, "door", &options), 0);
+    env_t *env = worker_at(grants_url(server), NULL);
+    int status = acquire(contender_new(env, "door", &options), 0);
     if (may) {
       assert_error(status, BELAY_ENOREPLICAS); /* it was asked, and there are none */
     } else {
       assert_error(status, BELAY_EPERM);
-      assert_non_null(strstr(belay_detail(bed->belay), "'wait'"));
+      assert_non_null(strstr(belay_detail(env->belay), "'wait'"));
     }
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -150,20 +150,20 @@ TEST_ON(a_cluster, cluster, cluster_start(&(cluster_options_t){.without_replicas
     }
     snprintf(url, sizeof url, "redis+cluster://worker:secret@127.0.0.1:%d",
              server_port(cluster_node(cluster, 0)));
-    bed_t *bed = worker_at(url, NULL);
-    int status = use_lock(bed, NULL);
+    env_t *env = worker_at(url, NULL);
+    int status = use_lock(env, NULL);
     assert_error(status, rows[i].status);
     if (status != 0)
-      assert_non_null(strcasestr(belay_detail(bed->belay), rows[i].detail));
-    assert_true(connections(bed) <= 12);
+      assert_non_null(strcasestr(belay_detail(env->belay), rows[i].detail));
+    assert_true(connections(env) <= 12);
     if (i == 0) {
       static subscriber_t s;
       static publication_t p;
-      subscribe(bed, &s, "news");
-      assert_error(publish(bed, &p, "news", "hello"), 0);
-      bed_until(bed, s.messages == 1);
+      subscribe(env, &s, "news");
+      assert_error(publish(env, &p, "news", "hello"), 0);
+      env_until(env, s.messages == 1);
     }
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -188,16 +188,16 @@ TEST_ON(sentinels, group, group_start(NULL)) {
                      server_port(sentinel));
     }
     snprintf(at, sizeof url - (size_t)(at - url), "/%s", GROUP_NAME);
-    bed_t *bed = worker_at(url, &options);
-    int status = use_lock(bed, NULL);
+    env_t *env = worker_at(url, &options);
+    int status = use_lock(env, NULL);
     assert_error(status, expected[i]);
     if (status != 0)
-      assert_non_null(strcasestr(belay_detail(bed->belay), without[i]));
+      assert_non_null(strcasestr(belay_detail(env->belay), without[i]));
     /* a connection to a useless server counts twice */
-    assert_true(connections(bed) <= 2 * GROUP_SENTINELS + 1);
+    assert_true(connections(env) <= 2 * GROUP_SENTINELS + 1);
     for (unsigned j = 0; j < GROUP_SENTINELS && i == 0; j++) /* nothing is asked in vain */
       assert_int_equal(server_ask(group_sentinel(group, j), "ACL", "LOG", NULL)->count, 0);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -295,9 +295,9 @@ TEST_ON(namespaces, server, server_start(NULL)) {
     belay_client_options_t client = client_options();
     client.namespace_parts = options.namespace_parts;
     client.namespace_count = options.namespace_count;
-    bed_t *bed = worker_at(grants_url(server), &client);
-    assert_error(use_lock(bed, NULL), 0);
-    bed_close(bed);
+    env_t *env = worker_at(grants_url(server), &client);
+    assert_error(use_lock(env, NULL), 0);
+    env_close(env);
   }
 }
 
@@ -311,19 +311,19 @@ TEST_ON(an_exact_key, server, server_start(NULL)) {
   rules.keys = keys;
   rules.keys_count = 2;
   give(server, &rules, NULL);
-  bed_t *bed = worker_at(grants_url(server), NULL);
-  contender_t *a = contender_new(bed, "a", &options);
-  contender_t *b = contender_of(bed, bed_connect(bed, grants_url(server), NULL), "b", &options);
+  env_t *env = worker_at(grants_url(server), NULL);
+  contender_t *a = contender_new(env, "a", &options);
+  contender_t *b = contender_of(env, env_connect(env, grants_url(server), NULL), "b", &options);
   assert_error(acquire(a, 0), 0);
   assert_error(begin_acquire(b, BELAY_FOREVER), 0);
-  bed_until(bed,
+  env_until(env,
             server_ask(server, "PUBSUB", "NUMSUB", "shared*door::wake", NULL)->items[1]->integer ==
                 1);
-  bed_settle(bed);
+  env_settle(env);
   assert_error(release(a), 0);
   assert_error(outcome(b), 0);
   assert_error(release(b), 0);
   assert_true(is_refused(server, WORDS("GET", "shared door")));
   assert_true(is_refused(server, WORDS("GET", "shared*doors")));
-  bed_close(bed);
+  env_close(env);
 }

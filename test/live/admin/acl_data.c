@@ -21,10 +21,10 @@
     MUST(end);                                                                                     \
   } while (0)
 
-static int sift(bed_t *bed, belay_bloom_options_t *options) {
+static int sift(env_t *env, belay_bloom_options_t *options) {
   static sieve_t sieve;
   static sift_t s;
-  sieve_of(&sieve, bed, bed->client, options);
+  sieve_of(&sieve, env, env->client, options);
   s = (sift_t){0};
   for (int i = 0; i < 2; i++) {
     DONE(end_of_sift(&s), begin_sift_add(&sieve, &s, "a", 1));
@@ -46,7 +46,7 @@ static int sift(bed_t *bed, belay_bloom_options_t *options) {
   return 0;
 }
 
-static int bloom_chore(bed_t *bed) {
+static int bloom_chore(env_t *env) {
   static const struct {
     const char *name;
     belay_bloom_kind_t kind;
@@ -62,7 +62,7 @@ static int bloom_chore(bed_t *bed) {
     options.name = belay_string(all[i].name);
     options.kind = all[i].kind;
     options.window_ms = all[i].kind == BELAY_BLOOM_ROTATING ? 60000 : 0;
-    MUST(sift(bed, &options));
+    MUST(sift(env, &options));
   }
   return 0;
 }
@@ -71,14 +71,14 @@ TEST(bloom_filters) {
   grants_check(&(chore_t){"bloom", bloom_chore, NULL, NULL, NULL, 0});
 }
 
-static int counter_chore(bed_t *bed) {
+static int counter_chore(env_t *env) {
   static const belay_counter_add_item_t item = {.key = {"f", 1}, .delta = 1};
   static const belay_bytes_t name = {"f", 1};
   static till_t till;
   static count_t c;
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 60000;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   c = (count_t){0};
   for (int i = 0; i < 2; i++) {
     DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("n"), 1, on_result));
@@ -99,16 +99,15 @@ static int counter_chore(bed_t *bed) {
   }
   DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("n"), 9, on_result));
   DONE(end_of_count(&c), BEGIN(&till, &c, delete, belay_string("n"), on_result));
-  DONE(end_of_count(&c),
-       BEGIN(&till, &c, delete_fields, belay_string("g"), &name, 1, on_result));
+  DONE(end_of_count(&c), BEGIN(&till, &c, delete_fields, belay_string("g"), &name, 1, on_result));
   options.ttl_ms = 0;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("m"), 1, on_result));
   DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("m"), 9, on_result));
   DONE(end_of_count(&c),
        BEGIN(&till, &c, add_field, belay_string("h"), belay_string("f"), 1, on_result));
   options.max_ops = 10;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   DONE(end_of_count(&c),
        BEGIN(&till, &c, add_once, belay_string("o"), 1, belay_string("op"), on_result));
   return 0;
@@ -126,7 +125,7 @@ static int combine(book_t *book, entry_t *e, belay_dedup_operator_t how) {
   return 0;
 }
 
-static int dedup_chore(bed_t *bed) {
+static int dedup_chore(env_t *env) {
   static const belay_dedup_kind_t all[] = {BELAY_DEDUP_SET, BELAY_DEDUP_COUNT, BELAY_DEDUP_WINDOW,
                                            BELAY_DEDUP_BITMAP};
   static book_t book;
@@ -134,7 +133,7 @@ static int dedup_chore(bed_t *bed) {
   for (size_t i = 0; i < DEDUP_KINDS; i++) {
     belay_dedup_options_t options = dedup_options(all[i]);
     options.name = belay_bytes(i == 0 ? "a" : i == 1 ? "b" : i == 2 ? "c" : "d", 1);
-    book_of(&book, bed, bed->client, &options);
+    book_of(&book, env, env->client, &options);
     e = (entry_t){0};
     for (int n = 0; n < 2 * DEDUP_OPERATIONS; n++)
       if (can_dedup(all[i], n % DEDUP_OPERATIONS))
@@ -159,10 +158,10 @@ TEST(dedup) {
   grants_check(&(chore_t){"dedup", dedup_chore, NULL, NULL, NULL, 0});
 }
 
-static int idempotency_chore(bed_t *bed) {
+static int idempotency_chore(env_t *env) {
   static once_t once;
   static turn_t t;
-  once_new(&once, bed);
+  once_new(&once, env);
   t = (turn_t){0};
   for (int i = 0; i < 2; i++) {
     DONE(end_of_turn(&t), once_begin(&once, &t, "k", "print", 60000));
@@ -184,7 +183,7 @@ TEST(idempotency) {
   grants_check(&(chore_t){"idempotency", idempotency_chore, NULL, "del", NULL, 0});
 }
 
-static int draw(bed_t *bed, belay_idgen_mode_t mode, const char *name, int64_t gap) {
+static int draw(env_t *env, belay_idgen_mode_t mode, const char *name, int64_t gap) {
   static spring_t springs[4];
   static draw_t d;
   spring_t *spring = &springs[(mode + (gap == 0)) % 4];
@@ -194,31 +193,31 @@ static int draw(bed_t *bed, belay_idgen_mode_t mode, const char *name, int64_t g
   options.gap = gap;
   options.ahead_ms = 100;
   options.ttl_ms = 1000 * slow();
-  spring_new(spring, bed, &options);
+  spring_new(spring, env, &options);
   d = (draw_t){.request.timeout_ms = 20000};
   for (int i = 0; i < 2; i++)
     DONE(end_of_draw(&d), begin_get_many(spring, &d, 3));
   return 0;
 }
 
-static int idgen_chore(bed_t *bed) {
-  MUST(draw(bed, BELAY_IDGEN_SEGMENT, "a", 100));
-  MUST(draw(bed, BELAY_IDGEN_SEGMENT, "b", 0));
-  MUST(draw(bed, BELAY_IDGEN_SEQUENCE, "c", 100));
-  return draw(bed, BELAY_IDGEN_SNOWFLAKE, "d", 100);
+static int idgen_chore(env_t *env) {
+  MUST(draw(env, BELAY_IDGEN_SEGMENT, "a", 100));
+  MUST(draw(env, BELAY_IDGEN_SEGMENT, "b", 0));
+  MUST(draw(env, BELAY_IDGEN_SEQUENCE, "c", 100));
+  return draw(env, BELAY_IDGEN_SNOWFLAKE, "d", 100);
 }
 
 TEST(ids) {
   grants_check(&(chore_t){"idgen", idgen_chore, NULL, NULL, "lock", 0});
 }
 
-static int permission_chore(bed_t *bed) {
+static int permission_chore(env_t *env) {
   static gate_t gates[2];
   static permit_t p;
   for (int i = 0; i < 2; i++) {
     belay_permission_options_t options = permission_options(4);
     options.ttl_ms = i == 0 ? 0 : 60000;
-    gate_of(&gates[i], bed, bed->client, &options);
+    gate_of(&gates[i], env, env->client, &options);
     p = (permit_t){0};
     for (int n = 0; n < 2 * GATE_OPERATIONS; n++)
       DONE(end_of_permit(&p), begin_deed(&gates[i], &p, (deed_t)(n % GATE_OPERATIONS), 3, 1));
@@ -236,7 +235,7 @@ static void on_config(belay_request_t *request, int status, const belay_config_f
   *(int *)request->data = status;
 }
 
-static int config_chore(bed_t *bed) {
+static int config_chore(env_t *env) {
   static const belay_config_field_t field = {.name = "width", .value = "3"};
   static int status;
   static belay_request_t request;
@@ -245,15 +244,15 @@ static int config_chore(bed_t *bed) {
     belay_config_t *config;
     belay_config_options_init(&options);
     options.ttl_ms = i % 2 == 0 ? 0 : 60000;
-    MUST(belay_config_new(bed->client, &options, &config));
+    MUST(belay_config_new(env->client, &options, &config));
     request.data = &status;
     status = 1;
     MUST(belay_config_open(config, &request, belay_string("forum"), &field, 1, on_config));
-    bed_until(bed, status != 1);
+    env_until(env, status != 1);
     MUST(status);
     status = 1;
     MUST(belay_config_read(config, &request, belay_string("forum"), on_config));
-    bed_until(bed, status != 1);
+    env_until(env, status != 1);
     MUST(status);
   }
   return 0;
@@ -263,7 +262,7 @@ TEST(configs) {
   grants_check(&(chore_t){"config", config_chore, NULL, NULL, NULL, 0});
 }
 
-static int ranking_chore(bed_t *bed) {
+static int ranking_chore(env_t *env) {
   static stand_t stands[4];
   static query_t q;
   for (int i = 0; i < 4; i++) {
@@ -272,7 +271,7 @@ static int ranking_chore(bed_t *bed) {
                         i % 2 == 0 ? BELAY_RANKING_BY_MEMBER : BELAY_RANKING_EARLIER_FIRST);
     options.ttl_ms = i == 0 ? 0 : 60000;
     options.max_members = 2;
-    stand_of(&stands[i], bed, bed->client, &options);
+    stand_of(&stands[i], env, env->client, &options);
     q = (query_t){0};
     for (unsigned n = 0; n < 2 * STAND_OPERATIONS; n++)
       DONE(end_of_query(&q), begin_operation(&stands[i], &q, n % STAND_OPERATIONS));
@@ -295,11 +294,11 @@ TEST(rankings) {
   do {                                                                                             \
     static seen_t s;                                                                               \
     s = (seen_t){0};                                                                               \
-    belay_request_t *r = seen_begin(bed, &s);                                                      \
+    belay_request_t *r = seen_begin(env, &s);                                                      \
     DONE(end_of_seen(&s), seen_begun(&s, call));                                                   \
   } while (0)
 
-static int presence_chore(bed_t *bed) {
+static int presence_chore(env_t *env) {
   static const uint32_t ids[] = {3, BELAY__PRESENCE_SEGMENT, 4};
   for (int i = 0; i < 3; i++) {
     belay_presence_t *p;
@@ -309,7 +308,7 @@ static int presence_chore(bed_t *bed) {
     o.max_id = 2 * BELAY__PRESENCE_SEGMENT - 1;
     o.window_ms = i == 0 ? DAY : 0;
     o.ttl_ms = i == 1 ? 0 : 60000;
-    assert_error(belay_presence_new(bed->client, &o, &p), 0);
+    assert_error(belay_presence_new(env->client, &o, &p), 0);
     for (int n = 0; n < 2; n++) {
       SEEN(belay_presence_set(p, r, 3, on_seen));
       SEEN(belay_presence_set_many(p, r, ids, 3, on_seen));
@@ -329,7 +328,7 @@ TEST(presence) {
   grants_check(&(chore_t){"presence", presence_chore, NULL, NULL, NULL, 0});
 }
 
-static int active_chore(bed_t *bed) {
+static int active_chore(env_t *env) {
   static const belay_bytes_t label = {"x", 1};
   for (int i = 0; i < 2; i++) {
     belay_active_t *a;
@@ -337,7 +336,7 @@ static int active_chore(bed_t *bed) {
     belay_active_options_init(&o);
     o.name = belay_bytes(i == 0 ? "a" : "b", 1);
     o.archive_ttl_ms = i == 0 ? 0 : DAY;
-    assert_error(belay_active_new(bed->client, &o, &a), 0);
+    assert_error(belay_active_new(env->client, &o, &a), 0);
     for (int n = 0; n < 2; n++) {
       SEEN(belay_active_mark(a, r, belay_string("ann"), THEN, on_seen));
       SEEN(belay_active_count(a, r, THEN, on_seen_counts));

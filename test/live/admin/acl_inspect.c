@@ -15,56 +15,56 @@ static int hold(contender_t *c) {
   return try_lock(c);
 }
 
-static contender_t *reader(bed_t *bed) {
+static contender_t *reader(env_t *env) {
   belay_lock_options_t o = with_ttl(60000);
-  contender_t *c = contender_blank(bed, &o);
+  contender_t *c = contender_blank(env, &o);
   assert_error(
-      belay_rwlock_new(&bed->client, 1, belay_string("n"), BELAY_RWLOCK_READ, &o, &c->lock), 0);
+      belay_rwlock_new(&env->client, 1, belay_string("n"), BELAY_RWLOCK_READ, &o, &c->lock), 0);
   return c;
 }
 
-static contender_t *with_permit(bed_t *bed) {
+static contender_t *with_permit(env_t *env) {
   belay_lock_options_t o = with_ttl(60000);
-  contender_t *c = contender_blank(bed, &o);
-  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("n"),
+  contender_t *c = contender_blank(env, &o);
+  assert_error(belay_semaphore_new(&env->client, 1, belay_string("n"),
                                    &(belay_semaphore_size_t){.limit = 5, .permits = 1}, &o,
                                    &c->lock),
                0);
   return c;
 }
 
-static int take_away(bed_t *bed, belay_held_kind_t kind) {
+static int take_away(env_t *env, belay_held_kind_t kind) {
   belay_broken_t broken;
-  MUST(view_held(bed, kind, "n", &view));
+  MUST(view_held(env, kind, "n", &view));
   assert_int_equal(view.held.holders_len, 1);
-  MUST(break_held(bed, &view.held, &broken));
+  MUST(break_held(env, &view.held, &broken));
   assert_int_equal(broken.removed, 1);
   return 0;
 }
 
-static int list(bed_t *bed) {
+static int list(env_t *env) {
   belay_sweep_options_t options = sweep_options("*", false);
   options.on_held = on_held;
   options.patience_ms = 0;
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   assert_error(begin_sweep(broom), 0);
   int status = end_of_sweep(broom);
   close_broom(broom);
   return status;
 }
 
-static int held_chore(bed_t *bed) {
+static int held_chore(env_t *env) {
   belay_lock_options_t options = with_ttl(60000);
   for (int i = 0; i < 2; i++) {
-    MUST(hold(contender_new(bed, "n", &options)));
-    MUST(hold(reader(bed)));
-    MUST(hold(with_permit(bed)));
-    MUST(view_held(bed, BELAY_HELD_LOCK, "n", &view));
-    MUST(list(bed));
-    MUST(take_away(bed, BELAY_HELD_LOCK));
-    MUST(take_away(bed, BELAY_HELD_RWLOCK));
-    MUST(take_away(bed, BELAY_HELD_SEMAPHORE));
-    MUST(view_held(bed, BELAY_HELD_ELECTION, "n", &view));
+    MUST(hold(contender_new(env, "n", &options)));
+    MUST(hold(reader(env)));
+    MUST(hold(with_permit(env)));
+    MUST(view_held(env, BELAY_HELD_LOCK, "n", &view));
+    MUST(list(env));
+    MUST(take_away(env, BELAY_HELD_LOCK));
+    MUST(take_away(env, BELAY_HELD_RWLOCK));
+    MUST(take_away(env, BELAY_HELD_SEMAPHORE));
+    MUST(view_held(env, BELAY_HELD_ELECTION, "n", &view));
   }
   return 0;
 }
@@ -78,23 +78,23 @@ TEST(held) {
 TEST(held_without_pubsub) {
   server_t *server = server_start(NULL);
   grants_give(server, "held", "pubsub|numsub");
-  bed_t *bed = bed_open_at(grants_url(server), NULL);
+  env_t *env = env_open_at(grants_url(server), NULL);
   belay_lock_options_t options = with_ttl(60000);
-  assert_error(hold(contender_new(bed, "n", &options)), 0);
+  assert_error(hold(contender_new(env, "n", &options)), 0);
   for (int may = 0; may < 2; may++) {
-    assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+    assert_error(view_held(env, BELAY_HELD_LOCK, "n", &view), 0);
     assert_int_equal(view.held.listening, may - 1);
     assert_int_equal(view.held.holders_count, 1);
     grants_give(server, "held", NULL);
   }
-  bed->server = server;
-  bed_close(bed);
+  env->server = server;
+  env_close(env);
 }
 
 /* A server that refuses a request appears without that detail. */
-static int topology_chore(bed_t *bed) {
+static int topology_chore(env_t *env) {
   static tour_report_t report;
-  MUST(tour(bed, &report, 3, 0));
+  MUST(tour(env, &report, 3, 0));
   assert_int_equal(report.n, 1);
   const belay_topology_server_t *server = &report.server[0];
   MUST(server->status);
@@ -113,15 +113,15 @@ TEST(topology_without_stats) {
   static tour_report_t report;
   server_t *server = server_start(NULL);
   grants_give(server, "topology", "info|stats");
-  bed_t *bed = bed_open_at(grants_url(server), NULL);
+  env_t *env = env_open_at(grants_url(server), NULL);
   for (int may = 0; may < 2; may++) {
-    assert_error(tour(bed, &report, 3, 0), 0);
+    assert_error(tour(env, &report, 3, 0), 0);
     assert_int_equal(report.n, 1);
     assert_int_equal(report.server[0].status, 0);
     assert_int_equal(report.server[0].samples, 3);
     assert_int_equal(report.server[0].commands > 0, may);
     grants_give(server, "topology", NULL);
   }
-  bed->server = server;
-  bed_close(bed);
+  env->server = server;
+  env_close(env);
 }

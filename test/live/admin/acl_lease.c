@@ -9,8 +9,8 @@
 #define TOLD "publish subscribe unsubscribe"
 
 /* Another client, as in another process. */
-static belay_client_t *elsewhere(bed_t *bed) {
-  return bed_connect(bed, grants_url(bed->server), NULL);
+static belay_client_t *elsewhere(env_t *env) {
+  return env_connect(env, grants_url(env->server), NULL);
 }
 
 /* Takes it, extends it and gives it back, twice. */
@@ -28,11 +28,11 @@ static int use(contender_t *c) {
 static int hand_on(contender_t *first, contender_t *second, bool is_notified) {
   MUST(acquire(first, 0));
   assert_error(begin_acquire(second, BELAY_FOREVER), 0);
-  bed_settle(first->bed);
+  env_settle(first->env);
   if (second->ended == second->begun)
     return second->status;
   if (is_notified)
-    grants_await_subscriber(first->bed, key_of(first));
+    grants_await_subscriber(first->env, key_of(first));
   MUST(release(first));
   MUST(outcome(second));
   return release(second);
@@ -45,7 +45,7 @@ static int be_crowded(contender_t *c) {
     return 0;
   snprintf(queue, sizeof queue, "%s::queue", key_of(c));
   snprintf(places, sizeof places, "%s::alive", key_of(c));
-  server_do(c->bed->server, "EVAL",
+  server_do(c->env->server, "EVAL",
             "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, i) end "
             "redis.call('ZADD', KEYS[2], redis.call('TIME')[1] * 1000 + 60000, 1)",
             "2", queue, places, NULL);
@@ -53,18 +53,18 @@ static int be_crowded(contender_t *c) {
   return status == BELAY_EBUSY ? 0 : status;
 }
 
-static int fair_lock(bed_t *bed) {
+static int fair_lock(env_t *env) {
   belay_lock_options_t options = with_ttl(LONG);
   options.fair = options.fencing = true;
-  contender_t *a = contender_new(bed, "queue", &options);
-  contender_t *b = contender_of(bed, elsewhere(bed), "queue", &options);
-  contender_t *c = contender_of(bed, elsewhere(bed), "queue", &options);
+  contender_t *a = contender_new(env, "queue", &options);
+  contender_t *b = contender_of(env, elsewhere(env), "queue", &options);
+  contender_t *c = contender_of(env, elsewhere(env), "queue", &options);
   MUST(use(a));
   MUST(hand_on(a, b, true));
   MUST(acquire(a, 0));
   assert_error(begin_acquire(b, BELAY_FOREVER), 0);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_settle(bed);
+  env_settle(env);
   assert_error(cancel(b), 0);
   MUST(release(a));
   MUST(outcome(c));
@@ -72,42 +72,42 @@ static int fair_lock(bed_t *bed) {
   return be_crowded(c);
 }
 
-static int reentrant_lock(bed_t *bed) {
+static int reentrant_lock(env_t *env) {
   belay_lock_options_t options = with_ttl(LONG);
   options.owner = belay_string("me");
   options.fencing = true;
-  contender_t *outer = contender_new(bed, "again", &options);
-  contender_t *inner = contender_new(bed, "again", &options);
+  contender_t *outer = contender_new(env, "again", &options);
+  contender_t *inner = contender_new(env, "again", &options);
   MUST(acquire(outer, 0));
   MUST(use(inner));
   MUST(extend(outer, LONG));
   return release(outer);
 }
 
-static int lock_chore(bed_t *bed) {
+static int lock_chore(env_t *env) {
   belay_lock_options_t options = with_ttl(LONG);
-  contender_t *plain = contender_new(bed, "door", &options);
-  contender_t *behind = contender_new(bed, "door", &options);
-  contender_t *other = contender_of(bed, elsewhere(bed), "door", &options);
+  contender_t *plain = contender_new(env, "door", &options);
+  contender_t *behind = contender_new(env, "door", &options);
+  contender_t *other = contender_of(env, elsewhere(env), "door", &options);
   MUST(use(plain));
   MUST(hand_on(plain, behind, false));
   MUST(hand_on(plain, other, true));
   options.fencing = true;
-  contender_t *counted = contender_new(bed, "gate", &options);
+  contender_t *counted = contender_new(env, "gate", &options);
   MUST(use(counted));
-  MUST(hand_on(counted, contender_new(bed, "gate", &options), false));
-  MUST(fair_lock(bed));
-  return reentrant_lock(bed);
+  MUST(hand_on(counted, contender_new(env, "gate", &options), false));
+  MUST(fair_lock(env));
+  return reentrant_lock(env);
 }
 
 TEST(locks) {
   grants_check(&(chore_t){"lock", lock_chore, TOLD, "unsubscribe", NULL, 0});
 }
 
-static void nodes_of(bed_t *bed, belay_client_t *clients[3]) {
-  clients[0] = bed->client;
-  clients[1] = grants_node(bed, 1);
-  clients[2] = grants_node(bed, 2);
+static void nodes_of(env_t *env, belay_client_t *clients[3]) {
+  clients[0] = env->client;
+  clients[1] = grants_node(env, 1);
+  clients[2] = grants_node(env, 2);
 }
 
 static belay_lock_options_t quorum_options(void) {
@@ -118,13 +118,13 @@ static belay_lock_options_t quorum_options(void) {
   return options;
 }
 
-static int redlock_chore(bed_t *bed) {
+static int redlock_chore(env_t *env) {
   belay_client_t *clients[3];
-  nodes_of(bed, clients);
+  nodes_of(env, clients);
   belay_lock_options_t options = quorum_options();
-  MUST(use(contender_over(bed, clients, 3, "door", &options)));
+  MUST(use(contender_over(env, clients, 3, "door", &options)));
   options.fencing = false;
-  return use(contender_over(bed, clients, 3, "gate", &options));
+  return use(contender_over(env, clients, 3, "gate", &options));
 }
 
 TEST(redlocks) {
@@ -143,9 +143,9 @@ static int change_twice(contender_t *c) {
 static int be_overtaken(contender_t *reads, contender_t *writes, contender_t *third, bool up) {
   MUST(acquire(reads, 0));
   assert_error(begin_acquire(writes, BELAY_FOREVER), 0);
-  bed_settle(reads->bed);
+  env_settle(reads->env);
   assert_error(begin_acquire(third, BELAY_FOREVER), 0);
-  bed_settle(reads->bed);
+  env_settle(reads->env);
   if (up) {
     MUST(upgrade(reads));
     MUST(downgrade(reads));
@@ -157,12 +157,12 @@ static int be_overtaken(contender_t *reads, contender_t *writes, contender_t *th
   return release(up ? writes : third);
 }
 
-static int rwlock_chore(bed_t *bed) {
-  belay_client_t *clients[3], *other = elsewhere(bed);
+static int rwlock_chore(env_t *env) {
+  belay_client_t *clients[3], *other = elsewhere(env);
   belay_lock_options_t options = with_ttl(LONG);
-  nodes_of(bed, clients);
-  contender_t *reads = reader_of(bed, bed->client, "page", &options);
-  contender_t *writes = writer_of(bed, other, "page", &options);
+  nodes_of(env, clients);
+  contender_t *reads = reader_of(env, env->client, "page", &options);
+  contender_t *writes = writer_of(env, other, "page", &options);
   MUST(use(reads));
   MUST(use(writes));
   MUST(hand_on(reads, writes, true));
@@ -170,11 +170,11 @@ static int rwlock_chore(bed_t *bed) {
   MUST(acquire(writes, 0));
   MUST(change_twice(writes));
   MUST(release(writes));
-  contender_t *third = reader_of(bed, elsewhere(bed), "page", &options);
+  contender_t *third = reader_of(env, elsewhere(env), "page", &options);
   MUST(be_overtaken(reads, writes, third, false));
   MUST(be_overtaken(reads, writes, third, true));
   options = quorum_options();
-  return use(rw_over(bed, clients, 3, "book", BELAY_RWLOCK_WRITE, &options));
+  return use(rw_over(env, clients, 3, "book", BELAY_RWLOCK_WRITE, &options));
 }
 
 TEST(readers_and_writers) {
@@ -194,17 +194,17 @@ static int go(player_t *p) {
 }
 
 /* The first one has it, and the second one waits for that. */
-static int play(bed_t *bed, kind_id_t kind, player_t *first, player_t *second) {
+static int play(env_t *env, kind_id_t kind, player_t *first, player_t *second) {
   belay_lock_options_t options = with_ttl(LONG);
-  player_init(first, bed, bed->client, kind, 0, &options);
-  player_init(second, bed, elsewhere(bed), kind, 0, &options);
+  player_init(first, env, env->client, kind, 0, &options);
+  player_init(second, env, elsewhere(env), kind, 0, &options);
   for (int i = 0; i < 2; i++) {
     MUST(come(first));
     player_come(second);
-    bed_settle(bed);
+    env_settle(env);
     if (second->came == second->begun)
       return second->status;
-    grants_await_subscriber(bed, kinds[kind].holders[0]);
+    grants_await_subscriber(env, kinds[kind].holders[0]);
     MUST(go(first));
     player_until(second, second->came == second->begun);
     MUST(second->status);
@@ -225,12 +225,12 @@ static int extend_it(player_t *p) {
 
 static player_t players[4];
 
-static int multilock_chore(bed_t *bed) {
-  return play(bed, MULTILOCK, &players[0], &players[1]);
+static int multilock_chore(env_t *env) {
+  return play(env, MULTILOCK, &players[0], &players[1]);
 }
 
-static int election_chore(bed_t *bed) {
-  MUST(play(bed, ELECTION, &players[0], &players[1]));
+static int election_chore(env_t *env) {
+  MUST(play(env, ELECTION, &players[0], &players[1]));
   player_observe(&players[1]);
   MUST(come(&players[0]));
   player_until(&players[1], players[1].seen == players[0].grant || !grants_try(NULL));
@@ -242,33 +242,33 @@ TEST(several_names) {
 }
 
 /* Two names, held by a user who is then deprived of a thing. */
-static bed_t *deprived(const char *word, const belay_lock_options_t *options) {
+static env_t *deprived(const char *word, const belay_lock_options_t *options) {
   server_t *server = server_start(NULL);
   grants_give(server, "multilock", NULL);
-  bed_t *bed = bed_open_at(grants_url(server), NULL);
-  bed->server = server;
-  player_init(&players[0], bed, bed->client, MULTILOCK, 0, options);
+  env_t *env = env_open_at(grants_url(server), NULL);
+  env->server = server;
+  player_init(&players[0], env, env->client, MULTILOCK, 0, options);
   assert_error(come(&players[0]), 0);
   grants_give(server, "multilock", word);
-  return bed;
+  return env;
 }
 
 TEST(renewal_not_permitted) {
   belay_lock_options_t options = watched(kept_ttl());
-  bed_t *bed = deprived("pexpire", &options);
-  bed_until(bed, players[0].lost == 1);
+  env_t *env = deprived("pexpire", &options);
+  env_until(env, players[0].lost == 1);
   assert_error(belay_multilock_error(players[0].multilock, NULL), BELAY_EPERM);
-  assert_true(client_stats(bed).connects + client_stats(bed).connect_errors <= 2);
-  bed_close(bed);
+  assert_true(client_stats(env).connects + client_stats(env).connect_errors <= 2);
+  env_close(env);
 }
 
 /* Without the right to read the holder, the status does not claim another owner. */
 TEST(release_without_get) {
   belay_lock_options_t options = with_ttl(LONG);
-  bed_t *bed = deprived("get", &options);
+  env_t *env = deprived("get", &options);
   assert_error(go(&players[0]), BELAY_EPERM);
-  assert_int_equal(server_keys(bed->server), 2);
-  bed_close(bed);
+  assert_int_equal(server_keys(env->server), 2);
+  env_close(env);
 }
 
 TEST(elections) {
@@ -299,45 +299,45 @@ static void on_holders(belay_request_t *request, int status,
   q->holders = n;
 }
 
-static int answered(bed_t *bed, question_t *q, int error) {
+static int answered(env_t *env, question_t *q, int error) {
   assert_error(error, 0);
-  bed_until(bed, q->is_done);
+  env_until(env, q->is_done);
   return q->status;
 }
 
 /* Calls every query and setter of a semaphore that has holders. */
-static int ask(bed_t *bed, unsigned limit) {
+static int ask(env_t *env, unsigned limit) {
   static question_t q;
-  belay_client_t *client = bed->client;
+  belay_client_t *client = env->client;
   for (int i = 0; i < 2; i++) {
     q = (question_t){.request.data = &q};
     MUST(answered(
-        bed, &q,
+        env, &q,
         belay_semaphore_resize(client, &q.request, belay_string("semaphore"), limit, on_state)));
     q = (question_t){.request.data = &q};
-    MUST(answered(bed, &q,
+    MUST(answered(env, &q,
                   belay_semaphore_read(client, &q.request, belay_string("semaphore"), on_state)));
     assert_int_equal(q.limit, limit);
     q = (question_t){.request.data = &q};
     MUST(answered(
-        bed, &q,
+        env, &q,
         belay_semaphore_holders(client, &q.request, belay_string("semaphore"), on_holders)));
     assert_int_equal(q.holders, 1);
   }
   return 0;
 }
 
-static int semaphore_chore(bed_t *bed) {
+static int semaphore_chore(env_t *env) {
   belay_lock_options_t options = with_ttl(LONG);
-  MUST(play(bed, SEMAPHORE, &players[0], &players[1]));
-  MUST(play(bed, SEMAPHORE_FAIR, &players[2], &players[3]));
+  MUST(play(env, SEMAPHORE, &players[0], &players[1]));
+  MUST(play(env, SEMAPHORE_FAIR, &players[2], &players[3]));
   MUST(extend_it(&players[0]));
   MUST(come(&players[0]));
-  MUST(ask(bed, 5));
+  MUST(ask(env, 5));
   MUST(go(&players[0]));
   options.fair = true;
-  contender_t *c = contender_blank(bed, &options);
-  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("full"),
+  contender_t *c = contender_blank(env, &options);
+  assert_error(belay_semaphore_new(&env->client, 1, belay_string("full"),
                                    &(belay_semaphore_size_t){.limit = 1, .permits = 1}, &options,
                                    &c->lock),
                0);
@@ -354,14 +354,14 @@ static int await(player_t *p) {
 }
 
 /* Somebody waits, and it is counted down. */
-static int use_latch(bed_t *bed, player_t *waits) {
+static int use_latch(env_t *env, player_t *waits) {
   belay_lock_options_t options = with_ttl(LONG);
-  player_init(waits, bed, bed->client, LATCH, 0, &options);
+  player_init(waits, env, env->client, LATCH, 0, &options);
   player_come(waits);
-  bed_settle(bed);
+  env_settle(env);
   if (waits->came == waits->begun)
     return waits->status;
-  grants_await_subscriber(bed, kinds[LATCH].holders[0]);
+  grants_await_subscriber(env, kinds[LATCH].holders[0]);
   for (unsigned i = 0; i < MEETING; i++) {
     player_begin_count(waits, i == 0 ? "a" : "b");
     player_until(waits, waits->changed == waits->changing);
@@ -371,12 +371,12 @@ static int use_latch(bed_t *bed, player_t *waits) {
 }
 
 /* One comes and goes, and comes again; with the other one it opens. */
-static int use_barrier(bed_t *bed, player_t *first, player_t *second) {
+static int use_barrier(env_t *env, player_t *first, player_t *second) {
   belay_lock_options_t options = with_ttl(LONG);
-  player_init(first, bed, bed->client, BARRIER, 0, &options);
-  player_init(second, bed, bed->client, BARRIER, 1, &options);
+  player_init(first, env, env->client, BARRIER, 0, &options);
+  player_init(second, env, env->client, BARRIER, 1, &options);
   player_come(first);
-  bed_settle(bed);
+  env_settle(env);
   if (first->came < first->begun)
     player_leave(first);
   int status = await(first);
@@ -387,9 +387,9 @@ static int use_barrier(bed_t *bed, player_t *first, player_t *second) {
   return await(first);
 }
 
-static int latch_chore(bed_t *bed) {
-  MUST(use_latch(bed, &players[0]));
-  return use_barrier(bed, &players[1], &players[2]);
+static int latch_chore(env_t *env) {
+  MUST(use_latch(env, &players[0]));
+  return use_barrier(env, &players[1], &players[2]);
 }
 
 TEST(latches_and_barriers) {

@@ -16,22 +16,22 @@ static int said(const belay_limiter_result_t *result, belay_verdict_t verdict) {
 }
 
 /* With a limit of 5, of which nothing comes back soon. */
-static int use(bed_t *bed, belay_limiter_t *limiter, const char *key) {
-  MUST(said(take(bed, limiter, key, 3), BELAY_ALLOWED));
-  MUST(said(peek(bed, limiter, key), BELAY_ALLOWED));
-  belay_limiter_result_t result = *take(bed, limiter, key, 2);
+static int use(env_t *env, belay_limiter_t *limiter, const char *key) {
+  MUST(said(take(env, limiter, key, 3), BELAY_ALLOWED));
+  MUST(said(peek(env, limiter, key), BELAY_ALLOWED));
+  belay_limiter_result_t result = *take(env, limiter, key, 2);
   MUST(said(&result, BELAY_ALLOWED));
-  MUST(said(take(bed, limiter, key, 1), BELAY_DENIED));
-  MUST(said(refund(bed, limiter, key, &result.receipt, 1), BELAY_ALLOWED));
-  MUST(said(penalty(bed, limiter, key, 5), BELAY_ALLOWED));
-  MUST(said(ban(bed, limiter, key, 60 * S), BELAY_ALLOWED));
-  MUST(said(take(bed, limiter, key, 1), BELAY_DENIED));
-  MUST(said(ban(bed, limiter, key, 0), BELAY_ALLOWED));
-  MUST(said(reset(bed, limiter, key), BELAY_ALLOWED));
-  return said(take(bed, limiter, key, 5), BELAY_ALLOWED);
+  MUST(said(take(env, limiter, key, 1), BELAY_DENIED));
+  MUST(said(refund(env, limiter, key, &result.receipt, 1), BELAY_ALLOWED));
+  MUST(said(penalty(env, limiter, key, 5), BELAY_ALLOWED));
+  MUST(said(ban(env, limiter, key, 60 * S), BELAY_ALLOWED));
+  MUST(said(take(env, limiter, key, 1), BELAY_DENIED));
+  MUST(said(ban(env, limiter, key, 0), BELAY_ALLOWED));
+  MUST(said(reset(env, limiter, key), BELAY_ALLOWED));
+  return said(take(env, limiter, key, 5), BELAY_ALLOWED);
 }
 
-static int limiter_chore(bed_t *bed) {
+static int limiter_chore(env_t *env) {
   static const belay_limit_t limits[] = {
       {.kind = BELAY_LIMIT_BUCKET, .count = 5, .period_us = HOUR, .burst = 5},
       {.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = HOUR},
@@ -41,16 +41,16 @@ static int limiter_chore(bed_t *bed) {
   static const char *const keys[] = {"a", "b", "c", "d"};
   belay_limiter_t *limiter = NULL;
   for (size_t i = 0; i < 4; i++) {
-    limiter = limiter_new(bed, &limits[i], 1);
-    MUST(use(bed, limiter, keys[i]));
+    limiter = limiter_new(env, &limits[i], 1);
+    MUST(use(env, limiter, keys[i]));
   }
   limiter_at(limiter, HOUR); /* the clock steps back */
-  MUST(said(take(bed, limiter, "d", 1), BELAY_DENIED));
-  limiter = limiter_new(bed, limits, 1);
-  MUST(said(take(bed, limiter, "f", 5), BELAY_ALLOWED));
-  belay_limiter_result_t result = *reserve(bed, limiter, "f", 1, HOUR);
+  MUST(said(take(env, limiter, "d", 1), BELAY_DENIED));
+  limiter = limiter_new(env, limits, 1);
+  MUST(said(take(env, limiter, "f", 5), BELAY_ALLOWED));
+  belay_limiter_result_t result = *reserve(env, limiter, "f", 1, HOUR);
   MUST(said(&result, BELAY_ALLOWED));
-  return said(unreserve(bed, limiter, "f", &result.reservation), BELAY_ALLOWED);
+  return said(unreserve(env, limiter, "f", &result.reservation), BELAY_ALLOWED);
 }
 
 TEST(limiters) {
@@ -64,10 +64,10 @@ static int dipped(bucket_op_t *op, int error, bool applied) {
   return 0;
 }
 
-static int bucket_chore(bed_t *bed) {
+static int bucket_chore(env_t *env) {
   static bucket_t bucket;
   static bucket_op_t op;
-  bucket_open(&bucket, bed, 10, true);
+  bucket_open(&bucket, env, 10, true);
   MUST(dipped(&op, begin_fetch(&bucket, &op, "k", 4), true));
   MUST(dipped(&op, begin_fetch(&bucket, &op, "k", 7), false));
   MUST(dipped(&op, begin_add(&bucket, &op, "k", 2, 0), true));
@@ -81,18 +81,18 @@ TEST(buckets) {
   grants_check(&(chore_t){"bucket", bucket_chore, NULL, NULL, NULL, 0});
 }
 
-static int refiller_chore(bed_t *bed) {
+static int refiller_chore(env_t *env) {
   static bucket_t bucket;
   static refiller_t refiller;
   static places_t places;
-  bucket_open(&bucket, bed, 1000000, false);
+  bucket_open(&bucket, env, 1000000, false);
   belay_refiller_options_t options = refiller_options("me", 1, 100);
   options.tokens = 7;
   refiller_open(&refiller, &bucket, &options);
   refiller_add(&refiller, "total", 7);
   const char *text;
-  bed_until(bed,
-            (text = server_string(bed->server, "GET", "belay::bucket::{total}", NULL)) != NULL &&
+  env_until(env,
+            (text = server_string(env->server, "GET", "belay::bucket::{total}", NULL)) != NULL &&
                 atoll(text) >= 7);
   read_places(&refiller, &places);
   assert_int_equal(state_in(&places, "me"), BELAY_REFILLER_ELECTED);

@@ -47,63 +47,63 @@ static void play(fake_link_t *link, const char *const *words, size_t count, void
     fake_say(link, said);
 }
 
-static bed_t *open_plot(plot_t *plot, fake_t **fake) {
+static env_t *open_plot(plot_t *plot, fake_t **fake) {
   *fake = fake_start(&(fake_options_t){.on_command = play, .arg = plot});
-  bed_t *bed = bed_open_at(fake_url(*fake), NULL);
-  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  env_t *env = env_open_at(fake_url(*fake), NULL);
+  assert_error(view_held(env, BELAY_HELD_LOCK, "n", &view), 0);
   assert_int_equal(view.held.holders_len, 1);
-  return bed;
+  return env;
 }
 
 /* The question is lost, and asked again; of the release all is known. */
 TEST(refused_release_is_reported) {
   fake_t *fake;
   plot_t plot = {.answer = {held_once, "", held_once}, .release = "-NOPERM not you\r\n"};
-  bed_t *bed = open_plot(&plot, &fake);
+  env_t *env = open_plot(&plot, &fake);
   belay_broken_t broken;
-  assert_error(break_held(bed, &view.held, &broken), BELAY_EPERM);
+  assert_error(break_held(env, &view.held, &broken), BELAY_EPERM);
   assert_int_equal(atomic_load(&plot.asked), 3);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
 TEST(holder_listed_twice) {
   fake_t *fake;
   plot_t plot = {.answer = {held_once, held_twice}, .release = ":1\r\n"};
-  bed_t *bed = open_plot(&plot, &fake);
+  env_t *env = open_plot(&plot, &fake);
   belay_broken_t broken;
-  assert_error(break_held(bed, &view.held, &broken), BELAY_EPROTO);
-  bed_close(bed);
+  assert_error(break_held(env, &view.held, &broken), BELAY_EPROTO);
+  env_close(env);
   fake_stop(fake);
 }
 
 /* Renewing holders move a silent holder to the end of the list, where it is not listed. It still
  * counts as present. */
-BED_TEST_OF(unlisted_holder_is_unseen, o.max_reply = o.max_bytes = 65536) {
+ENV_TEST_OF(unlisted_holder_is_unseen, o.max_reply = o.max_bytes = 65536) {
   static const char key[] = "belay::semaphore::{n}";
   char token[16];
   belay_broken_t broken;
-  server_do(bed->server, "ZADD", key, "8e15", "dead", "7e15", "gone", NULL);
+  server_do(env->server, "ZADD", key, "8e15", "dead", "7e15", "gone", NULL);
   for (int i = 0; i < 30; i++) {
     (void)snprintf(token, sizeof token, "%d", i);
-    server_do(bed->server, "ZADD", key, "7e15", token, NULL);
+    server_do(env->server, "ZADD", key, "7e15", token, NULL);
   }
-  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "n", &view), 0);
+  assert_error(view_held(env, BELAY_HELD_SEMAPHORE, "n", &view), 0);
   assert_true(view.held.holders_len == 32 && view.held.holders_count == 32);
   view.held.holders_len = 1;
-  server_do(bed->server, "ZADD", key, "6e15", "dead", NULL);
+  server_do(env->server, "ZADD", key, "6e15", "dead", NULL);
   for (int i = 30; i < 100; i++) {
     (void)snprintf(token, sizeof token, "%d", i);
-    server_do(bed->server, "ZADD", key, "7e15", token, NULL);
+    server_do(env->server, "ZADD", key, "7e15", token, NULL);
   }
-  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_error(break_held(env, &view.held, &broken), 0);
   assert_true(broken.removed == 0 && broken.missed == 0 && broken.unseen == 1);
   assert_int_equal(broken.others, 102);
-  server_do(bed->server, "ZADD", key, "8e15", "dead", NULL);
-  assert_error(break_held(bed, &view.held, &broken), 0);
+  server_do(env->server, "ZADD", key, "8e15", "dead", NULL);
+  assert_error(break_held(env, &view.held, &broken), 0);
   assert_true(broken.removed == 1 && broken.missed == 0 && broken.unseen == 0);
-  server_do(bed->server, "DEL", key, NULL);
-  assert_error(break_held(bed, &view.held, &broken), 0);
+  server_do(env->server, "DEL", key, NULL);
+  assert_error(break_held(env, &view.held, &broken), 0);
   assert_true(broken.removed == 0 && broken.missed == 1 && broken.unseen == 0);
 }
 
@@ -133,14 +133,14 @@ TEST(both_requests_share_the_timeout) {
   const int64_t timeout_ms = 1000 * slow();
   order_t order = {0};
   plot_t plot = {.answer = {held_once, held_once}, .late_ms = timeout_ms * 3 / 4};
-  bed_t *bed = open_plot(&plot, &fake);
+  env_t *env = open_plot(&plot, &fake);
   belay_request_t one = {.data = &order, .timeout_ms = timeout_ms};
   belay_request_t other = {.data = &order, .timeout_ms = timeout_ms * 3 / 2};
-  assert_error(belay_held_break(bed->client, &one, &view.held, note_broken), 0);
-  assert_error(belay_held_read(bed->client, &other, BELAY_HELD_LOCK, belay_string("n"), note_held),
+  assert_error(belay_held_break(env->client, &one, &view.held, note_broken), 0);
+  assert_error(belay_held_read(env->client, &other, BELAY_HELD_LOCK, belay_string("n"), note_held),
                0);
-  bed_until(bed, order.calls == 2);
+  env_until(env, order.calls == 2);
   assert_true(order.at[0] < order.at[1]);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }

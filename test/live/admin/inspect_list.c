@@ -20,7 +20,7 @@ static listing_t listing;
 
 static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
   broom_t *broom = belay_sweep_data(sweep);
-  broom->bed->wrong += broom->done == broom->begun || broom->bed->inside > 0;
+  broom->env->wrong += broom->done == broom->begun || broom->env->inside > 0;
   assert_true(listing.n < LISTED_MAX);
   if (listing.n == 0)
     view_copy(&listing.first, held);
@@ -72,10 +72,10 @@ static void all_are_listed(unsigned n) {
   }
 }
 
-static void hold(bed_t *bed, belay_held_kind_t kind, const char *name, bool writes) {
+static void hold(env_t *env, belay_held_kind_t kind, const char *name, bool writes) {
   belay_lock_options_t o = with_ttl(60000);
-  contender_t *c = contender_blank(bed, &o);
-  belay_client_t **client = &bed->client;
+  contender_t *c = contender_blank(env, &o);
+  belay_client_t **client = &env->client;
   size_t len = strlen(name);
   int error =
       kind == BELAY_HELD_LOCK ? belay_lock_new(*client, belay_bytes(name, len), &o, &c->lock)
@@ -101,16 +101,16 @@ static void make_noise(server_t *server) {
   server_do(server, "ZADD", "belay::semaphore::{over}", "1", "a token that has run out", NULL);
 }
 
-BED_TEST_OF(list_of_all_kinds, o.owner = "db7:4711") {
-  make_noise(bed->server);
-  hold(bed, BELAY_HELD_LOCK, "a{b}::c", false);
-  hold(bed, BELAY_HELD_RWLOCK, "read", false);
-  hold(bed, BELAY_HELD_RWLOCK, "read", false);
-  hold(bed, BELAY_HELD_RWLOCK, "written", true);
+ENV_TEST_OF(list_of_all_kinds, o.owner = "db7:4711") {
+  make_noise(env->server);
+  hold(env, BELAY_HELD_LOCK, "a{b}::c", false);
+  hold(env, BELAY_HELD_RWLOCK, "read", false);
+  hold(env, BELAY_HELD_RWLOCK, "read", false);
+  hold(env, BELAY_HELD_RWLOCK, "written", true);
   for (int i = 0; i < 20; i++)
-    hold(bed, BELAY_HELD_SEMAPHORE, "pool", false);
+    hold(env, BELAY_HELD_SEMAPHORE, "pool", false);
   belay_sweep_options_t options = list_options();
-  (void)sweep_once(bed, &options);
+  (void)sweep_once(env, &options);
   assert_int_equal(listing.n, 4);
   assert_int_equal(holders_of("lock a{b}::c"), 1);
   assert_int_equal(holders_of("rwlock read"), 2);
@@ -118,10 +118,10 @@ BED_TEST_OF(list_of_all_kinds, o.owner = "db7:4711") {
   assert_int_equal(holders_of("semaphore pool"), 20); /* of which some are listed */
   options = list_options();
   options.pattern = belay_string("lock::*");
-  (void)sweep_once(bed, &options);
+  (void)sweep_once(env, &options);
   assert_int_equal(listing.n, 1);
   assert_holder(&listing.first, 0, "db7:4711", 60000);
-  assert_int_equal(server_calls(bed->server, "keys"), 0);
+  assert_int_equal(server_calls(env->server, "keys"), 0);
 }
 
 /* Values of other programs are read as far as possible. One such key does not spoil the list. */
@@ -151,11 +151,11 @@ static void make_nonsense(server_t *server) {
   server_do(server, "SET", "belay::lock::{ever}", "o", NULL);
 }
 
-BED_TEST_OF(list_with_foreign_values, o.max_reply = o.max_bytes = 65536) {
+ENV_TEST_OF(list_with_foreign_values, o.max_reply = o.max_bytes = 65536) {
   static view_t view;
-  make_nonsense(bed->server);
+  make_nonsense(env->server);
   belay_sweep_options_t options = list_options();
-  (void)sweep_once(bed, &options);
+  (void)sweep_once(env, &options);
   assert_int_equal(listing.n, 6);
   assert_int_equal(holders_of("semaphore minus"), 1);
   assert_int_equal(holders_of("semaphore ever"), 1);
@@ -163,32 +163,32 @@ BED_TEST_OF(list_with_foreign_values, o.max_reply = o.max_bytes = 65536) {
   assert_int_equal(holders_of("semaphore large"), 2);
   assert_int_equal(holders_of("rwlock ever"), 2);
   assert_int_equal(holders_of("lock ever"), 2);
-  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "minus", &view), 0);
+  assert_error(view_held(env, BELAY_HELD_SEMAPHORE, "minus", &view), 0);
   assert_true(view.held.limit == 0 && view.held.used == 0);
   assert_true(view.holders[0].permits == 0 && view.holders[0].remaining_ms > 0);
-  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "ever", &view), 0);
+  assert_error(view_held(env, BELAY_HELD_SEMAPHORE, "ever", &view), 0);
   assert_true(view.held.limit == UINT32_MAX && view.held.used == 0);
   assert_true(view.holders[0].permits == UINT32_MAX);
   assert_true(view.holders[0].remaining_ms == INT64_C(1) << 53);
-  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "none", &view), 0);
+  assert_error(view_held(env, BELAY_HELD_SEMAPHORE, "none", &view), 0);
   assert_true(view.held.limit == 0 && view.held.used == 0 && view.holders[0].permits == 0);
-  assert_error(view_held(bed, BELAY_HELD_LOCK, "ever", &view), 0);
+  assert_error(view_held(env, BELAY_HELD_LOCK, "ever", &view), 0);
   assert_true(view.held.fence == 0 && view.holders[0].remaining_ms == INT64_C(1) << 53);
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(client_stats(env).drops, 0);
 }
 
-BED_TEST(empty_list) {
-  make_noise(bed->server);
+ENV_TEST(empty_list) {
+  make_noise(env->server);
   belay_sweep_options_t options = list_options();
-  (void)sweep_once(bed, &options);
+  (void)sweep_once(env, &options);
   assert_int_equal(listing.n, 0);
 }
 
-BED_TEST(list_of_many) {
-  make_locks(bed->server, 1500);
-  make_keys(bed->server, "belay::session::{u", 3000);
+ENV_TEST(list_of_many) {
+  make_locks(env->server, 1500);
+  make_keys(env->server, "belay::session::{u", 3000);
   belay_sweep_options_t options = list_options();
-  (void)sweep_once(bed, &options);
+  (void)sweep_once(env, &options);
   all_are_listed(1500);
   assert_between(listing.n, 1500, 1700);
 }
@@ -196,28 +196,28 @@ BED_TEST(list_of_many) {
 /* Keys whose reply came before the connection ended are reported once after the retry. */
 static void cut(broom_t *broom, broom_event_t event) {
   if (event == BROOM_KEYS && broom->pages % 3 == 1)
-    server_do(broom->bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+    server_do(broom->env->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
 }
 
-BED_TEST(list_with_lost_connections) {
-  make_locks(bed->server, 900);
+ENV_TEST(list_with_lost_connections) {
+  make_locks(env->server, 900);
   belay_sweep_options_t options = list_options();
   options.batch = 100;
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   broom->then = cut;
   expect_sweep(broom, 0);
   all_are_listed(900);
-  assert_true(client_stats(bed).drops > 0);
+  assert_true(client_stats(env).drops > 0);
 }
 
-BED_TEST(cancel_in_any_callback) {
-  make_locks(bed->server, 300);
+ENV_TEST(cancel_in_any_callback) {
+  make_locks(env->server, 300);
   for (unsigned at = 1; at <= 300; at += 60)
     for (int closes = 0; closes < 2; closes++) {
       belay_sweep_options_t options = list_options();
       listing.stop_at = at;
       listing.closes = closes == 1;
-      broom_t *broom = broom_new(bed, bed->client, &options);
+      broom_t *broom = broom_new(env, env->client, &options);
       expect_sweep(broom, BELAY_ECANCELED);
       assert_int_equal(listing.n, at);
       if (closes == 0)
@@ -225,10 +225,10 @@ BED_TEST(cancel_in_any_callback) {
     }
 }
 
-BED_TEST(options_are_checked) {
+ENV_TEST(options_are_checked) {
   belay_sweep_t *out;
   belay_sweep_options_t options = list_options();
   options.remove = true;
-  assert_error(belay_sweep_new(bed->client, &options, &out), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "remove: not with on_held");
+  assert_error(belay_sweep_new(env->client, &options, &out), BELAY_EINVAL);
+  assert_string_equal(belay_detail(env->belay), "remove: not with on_held");
 }

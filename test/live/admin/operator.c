@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "support/servers/acl.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/cluster.h"
 #include "support/deployments/group.h"
 
@@ -13,30 +13,30 @@ static char detail[256];
 static char problem[512]; /* the last line of the log that is a warning or an error */
 static unsigned problems; /* how many there were */
 
-static void check_line(bed_t *bed, const char *line) {
-  if (bed->warnings + bed->errors != problems)
+static void check_line(env_t *env, const char *line) {
+  if (env->warnings + env->errors != problems)
     snprintf(problem, sizeof problem, "%s", line);
-  problems = bed->warnings + bed->errors;
+  problems = env->warnings + env->errors;
 }
 
-static bed_t *listen_to(bed_t *bed) {
-  bed->on_log = check_line;
+static env_t *listen_to(env_t *env) {
+  env->on_log = check_line;
   problems = 0;
-  return bed;
+  return env;
 }
 
-static void keep_detail(bed_t *bed) {
-  snprintf(detail, sizeof detail, "%s", belay_detail(bed->belay));
+static void keep_detail(env_t *env) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(env->belay));
 }
 
 /* A ping's status; its detail is kept. */
-static int ping(bed_t *bed) {
-  int before = bed->pongs;
-  bed->then = keep_detail;
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs > before);
-  bed->then = NULL;
-  return bed->pong_status;
+static int ping(env_t *env) {
+  int before = env->pongs;
+  env->then = keep_detail;
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs > before);
+  env->then = NULL;
+  return env->pong_status;
 }
 
 static void expect_words(const char *text, const char *words) {
@@ -52,33 +52,33 @@ static belay_client_options_t hasty(void) {
   return options;
 }
 
-static bed_t *open_at(const char *scheme, const server_t *server, const char *rest) {
+static env_t *open_at(const char *scheme, const server_t *server, const char *rest) {
   char url[128];
   belay_client_options_t options = hasty();
   snprintf(url, sizeof url, "%s://%s127.0.0.1:%d%s", scheme, server_login(server),
            server_port(server), rest);
-  return listen_to(bed_open_at(url, &options));
+  return listen_to(env_open_at(url, &options));
 }
 
 TEST_ON(log_of_an_unreachable_server, server,
         server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char place[64];
   snprintf(place, sizeof place, "127.0.0.1:%d: ", server_port(server));
-  bed_t *bed = open_at("redis", server, "");
+  env_t *env = open_at("redis", server, "");
   server_kill(server);
-  assert_error(ping(bed), BELAY_EUNREACHABLE);
-  assert_true(bed->warnings > 0);
+  assert_error(ping(env), BELAY_EUNREACHABLE);
+  assert_true(env->warnings > 0);
   expect_words(problem, "no connection to ");
   expect_words(problem, place);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(log_of_a_missing_socket) {
   belay_client_options_t options = hasty();
-  bed_t *bed = listen_to(bed_open_at("unix://me:" SECRET "@/nowhere/re%09dis.sock", &options));
-  assert_error(ping(bed), BELAY_EUNREACHABLE);
+  env_t *env = listen_to(env_open_at("unix://me:" SECRET "@/nowhere/re%09dis.sock", &options));
+  assert_error(ping(env), BELAY_EUNREACHABLE);
   expect_words(problem, "no connection to unix:/nowhere/re\\x09dis.sock: ");
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST_ON(log_of_a_wrong_password, server,
@@ -87,12 +87,12 @@ TEST_ON(log_of_a_wrong_password, server,
   belay_client_options_t options = hasty();
   snprintf(place, sizeof place, "no connection to 127.0.0.1:%d: ", server_port(server));
   snprintf(url, sizeof url, "redis://me:" SECRET "@127.0.0.1:%d", server_port(server));
-  bed_t *bed = listen_to(bed_open_at(url, &options));
-  assert_error(ping(bed), BELAY_EAUTH);
+  env_t *env = listen_to(env_open_at(url, &options));
+  assert_error(ping(env), BELAY_EAUTH);
   expect_words(problem, place);
   expect_words(problem, "WRONGPASS");
-  assert_int_equal(bed->errors, 1);
-  bed_close(bed);
+  assert_int_equal(env->errors, 1);
+  env_close(env);
 }
 
 /* One log line per cause: repeats are not logged, another cause is. */
@@ -100,16 +100,16 @@ static void expect_one_line(const char *scheme, const char *rest, int status) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   char place[64];
   snprintf(place, sizeof place, "127.0.0.1:%d: ", server_port(server));
-  bed_t *bed = open_at(scheme, server, rest);
+  env_t *env = open_at(scheme, server, rest);
   server_kill(server);
   for (int i = 0; i < 3; i++)
-    assert_error(ping(bed), status);
-  assert_int_equal(bed->warnings, 1);
-  assert_int_equal(bed->errors, 0);
+    assert_error(ping(env), status);
+  assert_int_equal(env->warnings, 1);
+  assert_int_equal(env->errors, 0);
   expect_words(problem, "asked 1 where to connect to, in vain: ");
   expect_words(problem, place);
-  assert_true(client_stats(bed).connect_errors >= 2);
-  bed_close(bed);
+  assert_true(client_stats(env).connect_errors >= 2);
+  env_close(env);
   server_stop(server);
 }
 
@@ -126,16 +126,16 @@ TEST(no_replica_answers) {
 }
 
 /* Told at once, with these words, and the log has one line with them. */
-static void expect_other(bed_t *bed, int status, const char *words) {
+static void expect_other(env_t *env, int status, const char *words) {
   for (int i = 0; i < 2; i++) {
-    assert_error(ping(bed), status);
+    assert_error(ping(env), status);
     expect_words(detail, words);
   }
-  assert_int_equal(bed->warnings + bed->errors, 1);
+  assert_int_equal(env->warnings + env->errors, 1);
   expect_words(problem, words);
   expect_words(problem, "127.0.0.1:");
-  assert_true(client_stats(bed).connect_errors >= 1);
-  bed_close(bed);
+  assert_true(client_stats(env).connect_errors >= 1);
+  env_close(env);
 }
 
 TEST(a_server_is_no_cluster_and_no_sentinel) {
@@ -158,20 +158,20 @@ TEST_ON(a_sentinel_is_no_server, group, group_start(NULL)) {
  * the owner. */
 TEST_ON(a_node_of_a_cluster_is_not_all_of_it, cluster,
         cluster_start(&(cluster_options_t){.without_replicas = true})) {
-  bed_t *bed = open_at("redis", cluster_node(cluster, 0), "");
+  env_t *env = open_at("redis", cluster_node(cluster, 0), "");
   char name[16];
   unsigned moved = 0;
   for (int i = 0; i < 30; i++) {
     snprintf(name, sizeof name, "lock-%d", i);
-    contender_t *c = contender_new(bed, name, NULL);
+    contender_t *c = contender_new(env, name, NULL);
     int status = try_lock(c);
     if (status != 0)
       assert_error(status, BELAY_EMOVED);
     moved += status != 0;
   }
   assert_true(moved > 0);
-  assert_int_equal(bed->warnings, 1);
+  assert_int_equal(env->warnings, 1);
   expect_words(problem, "is a node of a cluster");
   expect_words(problem, "redis+cluster://");
-  bed_close(bed);
+  env_close(env);
 }

@@ -4,16 +4,16 @@
 #include "support/fixtures/admin/sweeps.h"
 #include "support/models/glob.h"
 
-BED_TEST(sweep_reports_and_keeps_keys) {
+ENV_TEST(sweep_reports_and_keeps_keys) {
   char key[BROOM_KEY_MAX];
-  make_keys(bed->server, "belay::session::{u", 2500);
-  make_keys(bed->server, "belay::limiter::{u", 500);
-  make_keys(bed->server, "other::session::{u", 500);
-  make_keys(bed->server, "belay:session::{u", 10);
-  server_do(bed->server, "SET", "belay::", "nothing", NULL);
-  server_do(bed->server, "SET", "belay", "nothing", NULL);
+  make_keys(env->server, "belay::session::{u", 2500);
+  make_keys(env->server, "belay::limiter::{u", 500);
+  make_keys(env->server, "other::session::{u", 500);
+  make_keys(env->server, "belay:session::{u", 10);
+  server_do(env->server, "SET", "belay::", "nothing", NULL);
+  server_do(env->server, "SET", "belay", "nothing", NULL);
   belay_sweep_options_t options = sweep_options("session::*", false);
-  broom_t *broom = sweep_once(bed, &options);
+  broom_t *broom = sweep_once(env, &options);
   for (int i = 1; i <= 2500; i += 7) {
     snprintf(key, sizeof key, "belay::session::{u%d", i);
     assert_true(times_found(broom, key) >= 1);
@@ -23,46 +23,46 @@ BED_TEST(sweep_reports_and_keeps_keys) {
   assert_between((int64_t)broom->totals.pages, 3, 6);
   assert_int_equal(broom->totals.deleted, 0);
   assert_int_equal(broom->totals.restarts, 0);
-  assert_int_equal(server_keys(bed->server), 3512);
+  assert_int_equal(server_keys(env->server), 3512);
   options = sweep_options("*", false);
-  broom = sweep_once(bed, &options);
+  broom = sweep_once(env, &options);
   assert_between((int64_t)broom->totals.matched, 3001, 3100);
   assert_int_equal(times_found(broom, "belay::"), 1);
   assert_int_equal(times_found(broom, "belay"), 0);
   options = sweep_options("session::{u1?9", false);
-  broom = sweep_once(bed, &options);
+  broom = sweep_once(env, &options);
   assert_int_equal(broom->totals.matched, 10);
-  assert_int_equal(server_calls(bed->server, "unlink"), 0);
+  assert_int_equal(server_calls(env->server, "unlink"), 0);
 }
 
-BED_TEST(sweep_deletes_matching_keys) {
-  make_keys(bed->server, "belay::session::{u", 3000);
-  make_keys(bed->server, "belay::limiter::{u", 500);
-  make_keys(bed->server, "belay2::session::{u", 500);
+ENV_TEST(sweep_deletes_matching_keys) {
+  make_keys(env->server, "belay::session::{u", 3000);
+  make_keys(env->server, "belay::limiter::{u", 500);
+  make_keys(env->server, "belay2::session::{u", 500);
   const belay_sweep_options_t options = sweep_options("session::*", true);
-  broom_t *broom = sweep_once(bed, &options);
+  broom_t *broom = sweep_once(env, &options);
   assert_int_equal(broom->totals.deleted, 3000);
-  assert_int_equal(server_keys(bed->server), 1000);
-  assert_int_equal(server_calls(bed->server, "keys"), 0);
-  assert_int_equal(server_calls(bed->server, "del"), 0);
-  assert_int_equal(server_calls(bed->server, "unlink"), broom->totals.matched);
-  broom = sweep_once(bed, &options);
+  assert_int_equal(server_keys(env->server), 1000);
+  assert_int_equal(server_calls(env->server, "keys"), 0);
+  assert_int_equal(server_calls(env->server, "del"), 0);
+  assert_int_equal(server_calls(env->server, "unlink"), broom->totals.matched);
+  broom = sweep_once(env, &options);
   assert_int_equal(broom->totals.matched, 0);
 }
 
-BED_TEST(of_one_type) {
-  make_keys(bed->server, "belay::a", 100);
-  server_do(bed->server, "RPUSH", "belay::list", "1", NULL);
-  server_do(bed->server, "ZADD", "belay::set", "1", "1", NULL);
+ENV_TEST(of_one_type) {
+  make_keys(env->server, "belay::a", 100);
+  server_do(env->server, "RPUSH", "belay::list", "1", NULL);
+  server_do(env->server, "ZADD", "belay::set", "1", "1", NULL);
   belay_sweep_options_t options = sweep_options("*", true);
   options.type = "zset";
-  broom_t *broom = sweep_once(bed, &options);
+  broom_t *broom = sweep_once(env, &options);
   assert_int_equal(broom->totals.deleted, 1);
   assert_int_equal(times_found(broom, "belay::set"), 1);
   options.type = "list";
-  broom = sweep_once(bed, &options);
+  broom = sweep_once(env, &options);
   assert_int_equal(times_found(broom, "belay::list"), 1);
-  assert_int_equal(server_keys(bed->server), 100);
+  assert_int_equal(server_keys(env->server), 100);
 }
 
 static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
@@ -116,10 +116,10 @@ static bool matches(const char *key, const char *space, const char *pattern) {
          glob_match(pattern, strlen(pattern), key + n + 2, strlen(key) - n - 2);
 }
 
-static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const char *space,
+static unsigned compare(env_t *env, belay_client_t *client, model_t *m, const char *space,
                         const char *pattern, bool remove) {
   const belay_sweep_options_t options = sweep_options(pattern, remove);
-  broom_t *broom = broom_new(bed, client, &options);
+  broom_t *broom = broom_new(env, client, &options);
   unsigned expected = 0, left = 0;
   expect_sweep(broom, 0);
   for (unsigned i = 0; i < m->n; i++) {
@@ -131,15 +131,15 @@ static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const ch
   }
   m->n = left;
   assert_int_equal(broom->totals.deleted, remove ? expected : 0);
-  assert_int_equal(server_keys(bed->server), m->n);
+  assert_int_equal(server_keys(env->server), m->n);
   for (unsigned i = 0; i < m->n; i++)
     if (remove)
-      assert_int_equal(server_integer(bed->server, "EXISTS", m->key[i], NULL), 1);
+      assert_int_equal(server_integer(env->server, "EXISTS", m->key[i], NULL), 1);
   close_broom(broom);
   return expected;
 }
 
-BED_TEST(namespaces_and_patterns_as_in_the_model) {
+ENV_TEST(namespaces_and_patterns_as_in_the_model) {
   static model_t m;
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned found = 0, deleted = 0;
@@ -149,21 +149,21 @@ BED_TEST(namespaces_and_patterns_as_in_the_model) {
     belay_client_options_t options = client_options();
     options.namespace_parts = parts;
     options.namespace_count = 1;
-    belay_client_t *client = bed_connect(bed, server_url(bed->server), &options);
-    fill(&m, bed->server, space, &random);
+    belay_client_t *client = env_connect(env, server_url(env->server), &options);
+    fill(&m, env->server, space, &random);
     for (int j = 0; j < 3; j++)
       found +=
-          compare(bed, client, &m, space, text_of(&random, "ab***?[]^-\\:", 5, pattern), false);
-    deleted += compare(bed, client, &m, space, text_of(&random, "ab***?[]^-\\:", 5, pattern), true);
-    assert_error(begin_close_of(bed, client), 0);
-    bed_settle(bed);
+          compare(env, client, &m, space, text_of(&random, "ab***?[]^-\\:", 5, pattern), false);
+    deleted += compare(env, client, &m, space, text_of(&random, "ab***?[]^-\\:", 5, pattern), true);
+    assert_error(begin_close_of(env, client), 0);
+    env_settle(env);
   }
   print_message("%u found, %u deleted\n", found, deleted);
   assert_true(found > 1000 && deleted > 300);
 }
 
 static void write_more(broom_t *broom, broom_event_t event) {
-  server_t *server = broom->bed->server;
+  server_t *server = broom->env->server;
   char prefix[32];
   if (event != BROOM_PROGRESS || broom->progress > 20)
     return;
@@ -173,14 +173,14 @@ static void write_more(broom_t *broom, broom_event_t event) {
     drop_keys(server, "belay::old", 900);
 }
 
-BED_TEST(keys_found_during_changes) {
+ENV_TEST(keys_found_during_changes) {
   char key[BROOM_KEY_MAX];
-  make_keys(bed->server, "belay::stay", 600);
-  make_keys(bed->server, "belay::old", 1000);
-  make_keys(bed->server, "else::", 3000);
+  make_keys(env->server, "belay::stay", 600);
+  make_keys(env->server, "belay::old", 1000);
+  make_keys(env->server, "else::", 3000);
   belay_sweep_options_t options = sweep_options("[so]*", false);
   options.batch = 100;
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   broom->then = write_more;
   expect_sweep(broom, 0);
   for (int i = 1; i <= 600; i++) {
@@ -190,14 +190,14 @@ BED_TEST(keys_found_during_changes) {
   assert_true(broom->progress > 20);
 }
 
-BED_TEST(it_takes_its_time) {
+ENV_TEST(it_takes_its_time) {
   for (int remove = 0; remove < 2; remove++) {
-    server_do(bed->server, "FLUSHALL", NULL);
-    make_keys(bed->server, "belay::k", 1000);
+    server_do(env->server, "FLUSHALL", NULL);
+    make_keys(env->server, "belay::k", 1000);
     belay_sweep_options_t options = sweep_options("*", remove == 1);
     options.keys_per_s = 4000;
     options.batch = 100;
-    broom_t *broom = broom_new(bed, bed->client, &options);
+    broom_t *broom = broom_new(env, env->client, &options);
     int64_t begun = clock_now();
     expect_sweep(broom, 0);
     int64_t took = (broom->done_at - begun) / MS;
@@ -207,14 +207,14 @@ BED_TEST(it_takes_its_time) {
   }
 }
 
-static void expect_no_sweep(bed_t *bed, const belay_sweep_options_t *options, const char *detail) {
-  belay_sweep_t *out = (belay_sweep_t *)bed;
-  assert_error(belay_sweep_new(bed->client, options, &out), BELAY_EINVAL);
+static void expect_no_sweep(env_t *env, const belay_sweep_options_t *options, const char *detail) {
+  belay_sweep_t *out = (belay_sweep_t *)env;
+  assert_error(belay_sweep_new(env->client, options, &out), BELAY_EINVAL);
   assert_null(out);
-  assert_string_equal(belay_detail(bed->belay), detail);
+  assert_string_equal(belay_detail(env->belay), detail);
 }
 
-BED_TEST(options_are_checked) {
+ENV_TEST(options_are_checked) {
   static char long_pattern[BELAY_SWEEP_PATTERN_MAX + 2];
   const struct {
     uint32_t keys_per_s, batch;
@@ -234,31 +234,31 @@ BED_TEST(options_are_checked) {
     options.keys_per_s = rows[i].keys_per_s;
     options.batch = rows[i].batch;
     options.patience_ms = rows[i].patience_ms;
-    expect_no_sweep(bed, &options, rows[i].detail);
+    expect_no_sweep(env, &options, rows[i].detail);
   }
-  expect_no_sweep(bed, NULL, "pattern: not 1 to 1024 bytes"); /* there is no default */
+  expect_no_sweep(env, NULL, "pattern: not 1 to 1024 bytes"); /* there is no default */
   options = sweep_options("", true);
-  expect_no_sweep(bed, &options, "pattern: not 1 to 1024 bytes");
+  expect_no_sweep(env, &options, "pattern: not 1 to 1024 bytes");
   memset(long_pattern, '*', sizeof long_pattern - 1);
   options = sweep_options(long_pattern, true);
-  expect_no_sweep(bed, &options, "pattern: not 1 to 1024 bytes");
+  expect_no_sweep(env, &options, "pattern: not 1 to 1024 bytes");
   options = sweep_options("*", true);
   for (int i = 0; i < 3; i++) {
     static const char *const types[] = {"", "a type", "012345678901234567890123456789012"};
     options.type = types[i];
-    expect_no_sweep(bed, &options, "type: not 1 to 32 printable bytes without spaces");
+    expect_no_sweep(env, &options, "type: not 1 to 32 printable bytes without spaces");
   }
   assert_error(belay_sweep_new(NULL, &options, &out), BELAY_EINVAL);
-  assert_error(belay_sweep_new(bed->client, &options, NULL), BELAY_EINVAL);
+  assert_error(belay_sweep_new(env->client, &options, NULL), BELAY_EINVAL);
   assert_error(belay_sweep_start(NULL, NULL), BELAY_EINVAL);
   assert_error(belay_sweep_cancel(NULL), BELAY_EINVAL);
   assert_error(belay_sweep_close(NULL, NULL), BELAY_EINVAL);
   assert_null(belay_sweep_data(NULL));
   belay_sweep_options_init(NULL);
   options = sweep_options("*", true);
-  assert_error(belay_sweep_new(bed->client, &options, &out), 0);
+  assert_error(belay_sweep_new(env->client, &options, &out), 0);
   assert_error(belay_sweep_start(out, NULL), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  assert_string_equal(belay_detail(env->belay), "cb: NULL");
   assert_error(belay_sweep_cancel(out), BELAY_ESTATE);
   assert_error(belay_sweep_close(out, NULL), 0);
   assert_error(belay_sweep_start(out, NULL), BELAY_ECLOSING);

@@ -9,24 +9,24 @@
 TEST(lost_replies) {
   for (int remove = 0; remove < 2; remove++) {
     char key[BROOM_KEY_MAX];
-    bed_t *bed = bed_open_relayed(NULL);
-    make_keys(bed->server, "belay::k", 2000);
-    make_keys(bed->server, "other::k", 100);
+    env_t *env = env_open_relayed(NULL);
+    make_keys(env->server, "belay::k", 2000);
+    make_keys(env->server, "other::k", 100);
     belay_sweep_options_t options = sweep_options("k*", remove == 1);
     options.batch = 100;
     options.keys_per_s = 20000;
-    broom_t *broom = broom_new(bed, bed->client, &options);
-    relay_delay(bed->relay, 2);
+    broom_t *broom = broom_new(env, env->client, &options);
+    relay_delay(env->relay, 2);
     assert_error(begin_sweep(broom), 0);
     for (int i = 0; broom->done == 0; i++) {
-      bed_run_for(bed, 5 + i % 7 * 3);
-      if (i < 12 || client_stats(bed).drops == 0)
-        relay_cut(bed->relay);
+      env_run_for(env, 5 + i % 7 * 3);
+      if (i < 12 || client_stats(env).drops == 0)
+        relay_cut(env->relay);
     }
     assert_error(broom->status, 0);
     assert_int_equal(broom->totals.restarts, 0); /* it was the same server all the time */
     if (remove) {
-      assert_int_equal(server_keys(bed->server), 100);
+      assert_int_equal(server_keys(env->server), 100);
       assert_between((int64_t)broom->totals.deleted, 1, 2000);
     } else {
       for (int i = 1; i <= 2000; i += 3) {
@@ -34,22 +34,22 @@ TEST(lost_replies) {
         assert_true(times_found(broom, key) >= 1);
       }
     }
-    assert_true(client_stats(bed).drops > 0);
-    bed_close(bed);
+    assert_true(client_stats(env).drops > 0);
+    env_close(env);
   }
 }
 
 static void replace_server(broom_t *broom, broom_event_t event) {
   if (event == BROOM_PROGRESS && broom->progress == 5)
-    server_restart_keeping(broom->bed->server);
+    server_restart_keeping(broom->env->server);
 }
 
-BED_TEST(restart_on_another_server) {
+ENV_TEST(restart_on_another_server) {
   char key[BROOM_KEY_MAX];
-  make_keys(bed->server, "belay::k", 1000);
+  make_keys(env->server, "belay::k", 1000);
   belay_sweep_options_t options = sweep_options("k*", false);
   options.batch = 100;
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   broom->then = replace_server;
   expect_sweep(broom, 0);
   assert_int_equal(broom->totals.restarts, 1);
@@ -63,41 +63,41 @@ BED_TEST(restart_on_another_server) {
   assert_int_equal(broom->totals.restarts, 0);
 }
 
-BED_TEST_OF(patience_ends, o.timeout_ms = 100; o.reconnect_max_ms = 50) {
-  make_keys(bed->server, "belay::k", 1000);
+ENV_TEST_OF(patience_ends, o.timeout_ms = 100; o.reconnect_max_ms = 50) {
+  make_keys(env->server, "belay::k", 1000);
   belay_sweep_options_t options = sweep_options("k*", true);
   options.patience_ms = 600;
-  broom_t *patient = broom_new(bed, bed->client, &options);
+  broom_t *patient = broom_new(env, env->client, &options);
   options.patience_ms = 0;
-  broom_t *other = broom_new(bed, bed->client, &options);
-  server_kill(bed->server);
-  bed_run_for(bed, 50);
+  broom_t *other = broom_new(env, env->client, &options);
+  server_kill(env->server);
+  env_run_for(env, 50);
   int64_t begun = clock_now();
   assert_error(begin_sweep(patient), 0);
   expect_sweep(other, BELAY_EUNREACHABLE);
   assert_error(end_of_sweep(patient), BELAY_EUNREACHABLE);
   assert_between((patient->done_at - begun) / MS, 600, 600 + 3000 * slow());
   assert_true(other->done_at < patient->done_at);
-  server_restart(bed->server);
-  make_keys(bed->server, "belay::k", 10);
+  server_restart(env->server);
+  make_keys(env->server, "belay::k", 10);
   expect_sweep(patient, 0);
   assert_int_equal(patient->totals.deleted, 10);
 }
 
 /* A pause of the sweep is no delay of a reply. Without replies the sweep sends no faster. */
-BED_TEST_OF(pause_does_not_use_patience, o.timeout_ms = 100 * slow()) {
-  make_keys(bed->server, "belay::k", 50);
+ENV_TEST_OF(pause_does_not_use_patience, o.timeout_ms = 100 * slow()) {
+  make_keys(env->server, "belay::k", 50);
   belay_sweep_options_t options = sweep_options("k*", false);
   options.batch = 40; /* there are two pages */
   options.keys_per_s = (uint32_t)(100 / slow());
   options.patience_ms = 300 * slow(); /* less than it rests */
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   int64_t begun = clock_now();
   assert_error(begin_sweep(broom), 0);
-  bed_until(bed, broom->progress == 1);
-  server_pause(bed->server);
-  bed_run_for(bed, 550 * slow()); /* it has rested, and has had no answer */
-  server_resume(bed->server);
+  env_until(env, broom->progress == 1);
+  server_pause(env->server);
+  env_run_for(env, 550 * slow()); /* it has rested, and has had no answer */
+  server_resume(env->server);
   assert_int_equal(broom->done, 0);
   assert_error(end_of_sweep(broom), 0);
   assert_between((broom->done_at - begun) / MS, 750 * slow(), 800 * slow() + 3000);
@@ -115,39 +115,39 @@ static void make_long_keys(server_t *server, unsigned n, size_t len) {
   free(key);
 }
 
-BED_TEST_OF(page_size_is_reduced, o.max_reply = o.max_bytes = 65536; o.reconnect_min_ms = 1;
+ENV_TEST_OF(page_size_is_reduced, o.max_reply = o.max_bytes = 65536; o.reconnect_min_ms = 1;
             o.reconnect_max_ms = 2) {
   /* Not longer: a shrinking table collects its keys in a few buckets, which SCAN returns whole. */
-  make_long_keys(bed->server, 600, 1000);
+  make_long_keys(env->server, 600, 1000);
   const belay_sweep_options_t options = sweep_options("*", true);
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   expect_sweep(broom, 0);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   assert_int_equal(broom->totals.deleted, 600);
-  make_long_keys(bed->server, 1, 200000); /* and this one is too large by itself */
+  make_long_keys(env->server, 1, 200000); /* and this one is too large by itself */
   expect_sweep(broom, BELAY_EPROTO);
-  assert_int_equal(server_keys(bed->server), 1);
+  assert_int_equal(server_keys(env->server), 1);
 }
 
 static const char *detail_of_refusal;
 
 static void keep_detail(broom_t *broom, broom_event_t event) {
   if (event == BROOM_DONE)
-    detail_of_refusal = belay_detail(broom->bed->belay);
+    detail_of_refusal = belay_detail(broom->env->belay);
 }
 
-BED_TEST(scan_or_unlink_not_permitted) {
+ENV_TEST(scan_or_unlink_not_permitted) {
   static const char *const rights[] = {"-scan", "-unlink"};
-  make_keys(bed->server, "belay::k", 100);
+  make_keys(env->server, "belay::k", 100);
   const belay_sweep_options_t options = sweep_options("*", true);
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   broom->then = keep_detail;
   for (int i = 0; i < 2; i++) {
-    server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+    server_do(env->server, "ACL", "SETUSER", "default", rights[i], NULL);
     expect_sweep(broom, BELAY_EPERM);
     assert_non_null(strstr(detail_of_refusal, rights[i] + 1));
-    server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
-    assert_int_equal(server_keys(bed->server), 100);
+    server_do(env->server, "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_int_equal(server_keys(env->server), 100);
     if (i == 0)
       assert_int_equal(broom->totals.matched, 0);
     else
@@ -155,7 +155,7 @@ BED_TEST(scan_or_unlink_not_permitted) {
                      100); /* of the first node, if there are several */
   }
   expect_sweep(broom, 0);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 typedef struct liar {
@@ -202,14 +202,14 @@ TEST(replies_are_read_strictly) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     liar_t liar = rows[i].liar;
     fake_t *fake = fake_start(&(fake_options_t){.on_command = lie, .arg = &liar});
-    bed_t *bed = bed_open_at(fake_url(fake), NULL);
+    env_t *env = env_open_at(fake_url(fake), NULL);
     belay_sweep_options_t options = sweep_options("*", true);
     options.batch = 1; /* else it asks for less, again and again */
-    broom_t *broom = broom_new(bed, bed->client, &options);
+    broom_t *broom = broom_new(env, env->client, &options);
     expect_sweep(broom, rows[i].status);
     assert_int_equal(broom->found, rows[i].matched);
     assert_int_equal(broom->totals.deleted, rows[i].status == 0 ? rows[i].matched : 0);
-    bed_close(bed);
+    env_close(env);
     fake_stop(fake);
   }
 }
@@ -233,12 +233,12 @@ TEST_ON(restarts_are_bounded, fake, fake_start(&(fake_options_t){.on_command = f
   belay_client_options_t client = client_options();
   client.reconnect_min_ms = 1;
   client.reconnect_max_ms = 2;
-  bed_t *bed = bed_open_at(fake_url(fake), &client);
+  env_t *env = env_open_at(fake_url(fake), &client);
   const belay_sweep_options_t options = sweep_options("*", false);
-  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(env, env->client, &options);
   expect_sweep(broom, BELAY_ELOST);
   assert_int_equal(broom->totals.restarts, BELAY_SWEEP_RESTARTS_MAX + 1);
-  bed_close(bed);
+  env_close(env);
 }
 
 typedef enum end { CANCEL, SWEEP, CLIENT, BELAY, ENDS } end_t;
@@ -256,8 +256,8 @@ static void end_it(broom_t *broom, broom_event_t event) {
   assert_error(begin_sweep(broom), event == BROOM_DONE ? 0 : BELAY_ESTATE);
   assert_error(plot.end == CANCEL   ? belay_sweep_cancel(broom->sweep)
                : plot.end == SWEEP  ? begin_close_broom(broom)
-               : plot.end == CLIENT ? begin_client_close(broom->bed)
-                                    : begin_belay_close(broom->bed),
+               : plot.end == CLIENT ? begin_client_close(broom->env)
+                                    : begin_belay_close(broom->env),
                0);
 }
 
@@ -266,29 +266,29 @@ static void end_it(broom_t *broom, broom_event_t event) {
 TEST(close_in_any_callback) {
   for (plot.event = BROOM_KEYS; plot.event <= BROOM_DONE; plot.event++)
     for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
-      bed_t *bed = bed_open(NULL);
-      server_t *server = bed->server;
+      env_t *env = env_open(NULL);
+      server_t *server = env->server;
       make_keys(server, "belay::k", 500);
       belay_sweep_options_t options = sweep_options("*", true);
       options.batch = 10;
-      broom_t *broom = broom_new(bed, bed->client, &options);
+      broom_t *broom = broom_new(env, env->client, &options);
       plot.done = false;
       broom->then = end_it;
       assert_error(begin_sweep(broom), 0);
-      bed_until(bed, broom->done == (plot.event == BROOM_DONE ? 2u : 1u));
+      env_until(env, broom->done == (plot.event == BROOM_DONE ? 2u : 1u));
       assert_error(broom->status, BELAY_ECANCELED);
       if (plot.event == BROOM_KEYS)
         assert_int_equal(server_keys(server), 500);
       else if (plot.event == BROOM_PROGRESS)
         assert_int_equal(server_keys(server), 500 - broom->found);
       if (plot.end == SWEEP)
-        bed_until(bed, broom->closed == 1);
+        env_until(env, broom->closed == 1);
       if (plot.end == CANCEL) { /* it is of use again */
         broom->then = NULL;
         expect_sweep(broom, 0);
         assert_int_equal(server_keys(server), 0);
       }
-      bed_close(bed);
+      env_close(env);
     }
 }
 
@@ -296,25 +296,25 @@ TEST(close_in_any_callback) {
 TEST(close_at_any_time) {
   for (int how = 0; how < 3; how++)
     for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
-      bed_t *bed = bed_open(NULL);
-      make_keys(bed->server, "belay::k", 100);
+      env_t *env = env_open(NULL);
+      make_keys(env->server, "belay::k", 100);
       belay_sweep_options_t options = sweep_options("*", false);
       options.batch = 10;
       options.keys_per_s = 1;
-      broom_t *broom = broom_new(bed, bed->client, &options);
+      broom_t *broom = broom_new(env, env->client, &options);
       if (how == 2)
-        server_kill(bed->server);
+        server_kill(env->server);
       assert_error(begin_sweep(broom), 0);
       if (how == 1)
-        bed_until(bed, broom->progress == 1);
+        env_until(env, broom->progress == 1);
       else if (how == 2)
-        bed_run_for(bed, 10);
+        env_run_for(env, 10);
       plot.event = BROOM_KEYS;
       plot.done = false;
       end_it(broom, BROOM_KEYS);
       assert_int_equal(broom->done, 0);
-      bed_until(bed, broom->done == 1);
+      env_until(env, broom->done == 1);
       assert_error(broom->status, BELAY_ECANCELED);
-      bed_close(bed);
+      env_close(env);
     }
 }

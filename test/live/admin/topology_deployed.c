@@ -23,22 +23,22 @@ static void expect_three(replicas_t *replicas) {
 
 TEST_ON(a_primary_and_its_replicas, replicas,
         replicas_start(&(replicas_options_t){.password = "sesame"})) {
-  bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
-  assert_error(tour(bed, &report, 4, 0), 0);
+  env_t *env = env_open_at(replicas_url(replicas), NULL);
+  assert_error(tour(env, &report, 4, 0), 0);
   expect_three(replicas);
   server_kill(replicas_node(replicas, 1));
-  assert_error(tour(bed, &report, 4, 500), 0);
+  assert_error(tour(env, &report, 4, 500), 0);
   assert_int_equal(report.n, 3);
   assert_error(toured(&report, server_port(replicas_node(replicas, 1)))->status,
                BELAY_EUNREACHABLE);
   assert_reached(toured(&report, server_port(replicas_node(replicas, 2))), BELAY_ROLE_REPLICA, 4);
   server_kill(replicas_node(replicas, 0)); /* without a primary, all servers have the same result */
-  assert_error(tour(bed, &report, 4, 500), 0);
+  assert_error(tour(env, &report, 4, 500), 0);
   assert_int_equal(report.n, 3);
   const belay_topology_server_t *left = toured(&report, server_port(replicas_node(replicas, 2)));
   assert_error(left->status, 0);
   assert_false(left->in_sync);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* A server with two names appears once. Servers that only other servers name appear, too. */
@@ -48,46 +48,46 @@ TEST_ON(names, replicas, replicas_start(NULL)) {
   (void)snprintf(url, sizeof url, "%s://%slocalhost:%d",
                  servers_are_secure() ? "rediss+replicas" : "redis+replicas", server_login(primary),
                  server_port(primary));
-  bed_t *bed = bed_open_at(url, NULL);
-  assert_error(tour(bed, &report, 4, 0), 0);
+  env_t *env = env_open_at(url, NULL);
+  assert_error(tour(env, &report, 4, 0), 0);
   expect_three(replicas);
   assert_true(strncmp(report.server[0].address, "localhost:", 10) == 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST_ON(behind_sentinels, group, group_start(&(group_options_t){.nodes = {.password = "sesame"}})) {
-  bed_t *bed = bed_open_at(group_url(group), NULL);
-  assert_error(tour(bed, &report, 4, 0), 0);
+  env_t *env = env_open_at(group_url(group), NULL);
+  assert_error(tour(env, &report, 4, 0), 0);
   expect_three(group_replicas(group));
-  bed_close(bed);
+  env_close(env);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_kill(group_sentinel(group, i));
-  bed = bed_open_at(group_url(group), NULL); /* it knows nobody */
-  assert_error(tour(bed, &report, 4, 300), BELAY_ENOSENTINEL);
-  bed_close(bed);
+  env = env_open_at(group_url(group), NULL); /* it knows nobody */
+  assert_error(tour(env, &report, 4, 300), BELAY_ENOSENTINEL);
+  env_close(env);
 }
 
 TEST_ON(a_cluster, cluster, cluster_start(NULL)) {
-  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  env_t *env = env_open_at(cluster_url(cluster), NULL);
   for (int i = 0; i < 2; i++) {
-    assert_error(tour(bed, &report, 4, 0), 0);
+    assert_error(tour(env, &report, 4, 0), 0);
     assert_int_equal(report.n, 6);
     for (unsigned k = 0; k < 6; k++)
       assert_reached(toured(&report, server_port(cluster_node(cluster, k))),
                      k < 3 ? BELAY_ROLE_PRIMARY : BELAY_ROLE_REPLICA, 4);
   }
-  assert_int_equal(bed->warnings, 0);
+  assert_int_equal(env->warnings, 0);
   server_kill(cluster_node(cluster, 4));
-  assert_error(tour(bed, &report, 4, 500), 0);
-  bed_close(bed);
+  assert_error(tour(env, &report, 4, 500), 0);
+  env_close(env);
 }
 
 /* A client without a map asks for the owner of the first slot, which is dead. It waits for a
  * part of the time only. */
 TEST_ON(first_node_down, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   server_kill(cluster_node(cluster, 0));
-  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
-  assert_error(tour(bed, &report, 4, 1500 * slow()), 0);
+  env_t *env = env_open_at(cluster_url(cluster), NULL);
+  assert_error(tour(env, &report, 4, 1500 * slow()), 0);
   assert_int_equal(report.n, 3);
   for (unsigned i = 0; i < 3; i++) {
     const belay_topology_server_t *server = toured(&report, server_port(cluster_node(cluster, i)));
@@ -96,22 +96,22 @@ TEST_ON(first_node_down, cluster, cluster_start(&(cluster_options_t){.without_re
     else
       assert_error(server->status, BELAY_EUNREACHABLE);
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 /* A Sentinel that is found late is asked, too. */
 TEST_ON(late_sentinels, group, group_start(NULL)) {
-  bed_t *bed = bed_open_at(group_url(group), NULL);
+  env_t *env = env_open_at(group_url(group), NULL);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_pause(group_sentinel(group, i));
   int64_t timeout_ms = 4500 * slow();
-  assert_error(begin_tour(bed, &report, 4, timeout_ms), 0);
-  bed_run_for(bed, timeout_ms / 2);
+  assert_error(begin_tour(env, &report, 4, timeout_ms), 0);
+  env_run_for(env, timeout_ms / 2);
   assert_int_equal(report.calls, 0);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_resume(group_sentinel(group, i));
-  bed_until(bed, report.calls == 1);
+  env_until(env, report.calls == 1);
   assert_error(report.status, 0);
   expect_three(group_replicas(group));
-  bed_close(bed);
+  env_close(env);
 }

@@ -42,11 +42,11 @@ static void name_it(fake_link_t *link, const char *const *words, size_t count, v
     fake_behave(link, words, count);
 }
 
-static fake_t *fake_open(bed_t **bed) {
+static fake_t *fake_open(env_t **env) {
   char url[96];
   fake_t *fake = fake_start(&(fake_options_t){.on_command = name_it});
   (void)snprintf(url, sizeof url, "redis+replicas%s", strchr(fake_url(fake), ':'));
-  *bed = bed_open_at(url, NULL);
+  *env = env_open_at(url, NULL);
   atomic_store(&hangs, true);
   return fake;
 }
@@ -54,10 +54,10 @@ static fake_t *fake_open(bed_t **bed) {
 /* One name lookup hangs: the result says that this server is unknown, and has the reply of the
  * other. */
 TEST(hanging_lookup) {
-  bed_t *bed;
-  fake_t *fake = fake_open(&bed);
+  env_t *env;
+  fake_t *fake = fake_open(&env);
   for (int i = 0; i < 2; i++) {
-    assert_error(tour(bed, &report, 2, 300 * slow()), 0);
+    assert_error(tour(env, &report, 2, 300 * slow()), 0);
     assert_true(atomic_load(&hangs));
     assert_int_equal(report.n, 2);
     assert_error(report.server[0].status, 0);
@@ -66,7 +66,7 @@ TEST(hanging_lookup) {
     assert_true(report.server[1].status != 0);
   }
   atomic_store(&hangs, false);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -74,22 +74,22 @@ TEST(hanging_lookup) {
 TEST(close_waits_for_the_lookup) {
   for (int calls = 0; calls < 2; calls++)
     for (int all = 0; all < 2; all++) {
-      bed_t *bed;
-      fake_t *fake = fake_open(&bed);
+      env_t *env;
+      fake_t *fake = fake_open(&env);
       atomic_store(&lookups, 0);
-      assert_error(begin_tour(bed, &report, 2, prompt_ms()), 0);
-      bed_until(bed, atomic_load(&lookups) > 0); /* it has named the other */
-      bed_until(bed, calls == 0 || report.calls == 1);
-      assert_error(all ? begin_belay_close(bed) : begin_client_close(bed), 0);
-      bed_until(bed, report.calls == 1);
+      assert_error(begin_tour(env, &report, 2, prompt_ms()), 0);
+      env_until(env, atomic_load(&lookups) > 0); /* it has named the other */
+      env_until(env, calls == 0 || report.calls == 1);
+      assert_error(all ? begin_belay_close(env) : begin_client_close(env), 0);
+      env_until(env, report.calls == 1);
       assert_error(report.status, calls ? 0 : BELAY_ECANCELED);
       if (!all)
-        bed_until(bed, bed->client_closed == 1);
+        env_until(env, env->client_closed == 1);
       else
-        bed_run_for(bed, 20);
-      assert_int_equal(bed->belay_closed, 0);
+        env_run_for(env, 20);
+      assert_int_equal(env->belay_closed, 0);
       atomic_store(&hangs, false);
-      bed_close(bed);
+      env_close(env);
       fake_stop(fake);
     }
 }

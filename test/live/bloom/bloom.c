@@ -9,7 +9,7 @@
 #define SEGMENT "belay::bloom::{seen::0}"
 
 BLOOM_TEST(added_items_are_found, bloom_options(1000, 1e-6)) {
-  assert_int_equal(server_keys(bed->server), 0); /* nothing was sent */
+  assert_int_equal(server_keys(env->server), 0); /* nothing was sent */
   assert_false(sift_exists(sieve, "a"));
   assert_true(sift_add(sieve, "a"));
   assert_false(sift_add(sieve, "a"));
@@ -21,30 +21,30 @@ BLOOM_TEST(added_items_are_found, bloom_options(1000, 1e-6)) {
   sift_t sift = {0};
   expect_sift(&sift, begin_sift_exists(sieve, &sift, NULL, 0), 0);
   assert_true(sift.answer);
-  assert_int_equal(server_keys(bed->server), 2);
-  expect_ttls(bed->server);
+  assert_int_equal(server_keys(env->server), 2);
+  expect_ttls(env->server);
 }
 
 BLOOM_TEST(one_command_per_operation, bloom_options(1000, 0.01)) {
   sift_t sift = {0};
   expect_sift(&sift, begin_open_sieve(sieve, &sift), 0);
-  uint64_t commands = client_stats(bed).commands;
+  uint64_t commands = client_stats(env).commands;
   for (int i = 0; i < 10; i++)
     (void)sift_add(sieve, "a");
   for (int i = 0; i < 10; i++)
     assert_true(sift_exists(sieve, "a"));
   (void)sift_many(sieve, true, sift_items(0, 10), 10, NULL);
-  assert_int_equal(client_stats(bed).commands - commands, 21);
-  assert_int_equal(server_calls(bed->server, "bitfield"), 10);
-  assert_int_equal(server_calls(bed->server, "bitfield_ro"), 10);
+  assert_int_equal(client_stats(env).commands - commands, 21);
+  assert_int_equal(server_calls(env->server, "bitfield"), 10);
+  assert_int_equal(server_calls(env->server, "bitfield_ro"), 10);
 }
 
 /* Of two equal items in one request the first is new, in every encoding. */
 static void many_of(size_t n, int64_t capacity, bool bulk) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   sieve_t sieve;
   static bool answers[SIFT_MAX];
-  sieve_new(&sieve, bed, capacity, 1e-9);
+  sieve_new(&sieve, env, capacity, 1e-9);
   belay_bytes_t *items = malloc(2 * n * sizeof *items);
   const belay_bytes_t *fresh = sift_items(0, n);
   for (size_t i = 0; i < 2 * n; i++)
@@ -64,10 +64,10 @@ static void many_of(size_t n, int64_t capacity, bool bulk) {
   sift_many(&sieve, false, sift_items(n, n), n, answers);
   for (size_t i = 0; i < n; i++)
     assert_false(answers[i]);
-  assert_true((server_calls(bed->server, "bitop") > 0) == bulk);
-  expect_ttls(bed->server);
+  assert_true((server_calls(env->server, "bitop") > 0) == bulk);
+  expect_ttls(env->server);
   free(items);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(many_at_once) {
@@ -79,12 +79,12 @@ TEST(many_at_once) {
   many_of(10000, 2000000, true); /* over three segments */
 }
 
-BED_TEST(million_items_are_found) {
+ENV_TEST(million_items_are_found) {
   enum { BATCH = 50000 };
   static bool answers[BATCH];
   sieve_t sieve;
   const int64_t n = 1000000 / (slow() > 1 ? 10 : 1);
-  sieve_new(&sieve, bed, n, 0.01);
+  sieve_new(&sieve, env, n, 0.01);
   int64_t new = 0;
   for (int64_t i = 0; i < n; i += BATCH) {
     sift_many(&sieve, true, sift_items((uint64_t)i, BATCH), BATCH, answers);
@@ -104,12 +104,12 @@ BED_TEST(million_items_are_found) {
 
 /* Bit by bit, as a bitmap, one item at a time: the same as in memory. */
 static void compare_with_memory(const belay_bloom_options_t *options, size_t n) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   sieve_t sieve;
   belay_bloomset_t *set;
   static bool answers[SIFT_MAX];
   assert_error(belay_bloomset_new(options, NULL, &set), 0);
-  sieve_of(&sieve, bed, bed->client, options);
+  sieve_of(&sieve, env, env->client, options);
   const size_t batches[] = {1, 5, n, n / 2};
   uint64_t from = 0;
   for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
@@ -128,7 +128,7 @@ static void compare_with_memory(const belay_bloom_options_t *options, size_t n) 
   for (unsigned s = 0; s < here.segments; s++) {
     char key[64];
     (void)snprintf(key, sizeof key, "belay::bloom::{seen::%u}", s);
-    expect_same_bits(bed->server, key, set, s);
+    expect_same_bits(env->server, key, set, s);
   }
   assert_true(there.generation > 0);
   assert_between(there.remaining_ms, options->ttl_ms - 60000, options->ttl_ms);
@@ -143,7 +143,7 @@ static void compare_with_memory(const belay_bloom_options_t *options, size_t n) 
   assert_int_equal(there.segments, here.segments);
   assert_true(there.saturation == here.saturation);
   belay_bloomset_free(set);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(same_bits_as_in_memory) {
@@ -181,7 +181,7 @@ BLOOM_TEST(other_options_are_a_mismatch, bloom_options(1000, 0.01)) {
       o.seed = 1;
     else
       o.key = key;
-    sieve_of(&other, bed, bed->client, &o);
+    sieve_of(&other, env, env->client, &o);
     assert_string_equal(expect_exists_fails(&other, "a", BELAY_EMISMATCH), details[i]);
     assert_string_equal(expect_add_fails(&other, "a", BELAY_EMISMATCH), details[i]);
     assert_string_equal(expect_open_fails(&other, BELAY_EMISMATCH), details[i]);
@@ -194,14 +194,14 @@ BLOOM_TEST(other_options_are_a_mismatch, bloom_options(1000, 0.01)) {
 
 /* Who knows the name alone can use it. */
 static void expect_made(const belay_bloom_options_t *options) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   sieve_t maker, stranger, user;
   sift_t sift = {0};
   belay_bloom_options_t other = bloom_options(1, 0.5);
-  sieve_of(&stranger, bed, bed->client, &other);
+  sieve_of(&stranger, env, env->client, &other);
   expect_sift(&sift, begin_sift_made(&stranger, &sift), BELAY_EABSENT);
-  assert_int_equal(server_keys(bed->server), 0); /* nothing was created */
-  sieve_of(&maker, bed, bed->client, options);
+  assert_int_equal(server_keys(env->server), 0); /* nothing was created */
+  sieve_of(&maker, env, env->client, options);
   assert_true(sift_add(&maker, "a"));
   expect_sift(&sift, begin_sift_made(&stranger, &sift), 0);
   belay_bloom_options_t made = sift.made;
@@ -213,11 +213,11 @@ static void expect_made(const belay_bloom_options_t *options) {
   assert_true(options->capacity == 0 || made.error_rate == options->error_rate);
   assert_int_equal(made.ttl_ms == 0, options->ttl_ms == 0);
   made.name = options->name;
-  sieve_of(&user, bed, bed->client, &made);
+  sieve_of(&user, env, env->client, &made);
   assert_true(sift_exists(&user, "a"));
   assert_true(sift_add(&user, "b"));
   assert_true(sift_exists(&maker, "b"));
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(options_of_an_existing_filter) {
@@ -241,34 +241,34 @@ TEST(options_of_an_existing_filter) {
 
 BLOOM_TEST(options_of_a_foreign_value, bloom_options(1000, 0.01)) {
   sift_t sift = {0};
-  server_do(bed->server, "SET", CONFIG, "hello", NULL);
+  server_do(env->server, "SET", CONFIG, "hello", NULL);
   expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EMISMATCH);
   assert_string_equal(sift.detail, CONFIG ": it holds no configuration of a Bloom filter");
-  server_do(bed->server, "DEL", CONFIG, NULL);
-  server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
+  server_do(env->server, "DEL", CONFIG, NULL);
+  server_do(env->server, "RPUSH", CONFIG, "hello", NULL);
   expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EWRONGTYPE);
 }
 
 BLOOM_TEST(foreign_values_are_kept, bloom_options(1000, 0.01)) {
-  server_do(bed->server, "SET", CONFIG, "hello", NULL);
+  server_do(env->server, "SET", CONFIG, "hello", NULL);
   assert_string_equal(expect_add_fails(sieve, "a", BELAY_EMISMATCH),
                       CONFIG ": it holds no configuration of a Bloom filter");
-  assert_string_equal(server_string(bed->server, "GET", CONFIG, NULL), "hello");
-  server_do(bed->server, "DEL", CONFIG, NULL);
-  server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
+  assert_string_equal(server_string(env->server, "GET", CONFIG, NULL), "hello");
+  server_do(env->server, "DEL", CONFIG, NULL);
+  server_do(env->server, "RPUSH", CONFIG, "hello", NULL);
   const char *detail = expect_add_fails(sieve, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, CONFIG));
   sift_t sift = {0};
   expect_sift(&sift, begin_sift_clear(sieve, &sift), BELAY_EWRONGTYPE);
-  assert_int_equal(server_keys(bed->server), 1);
-  server_do(bed->server, "DEL", CONFIG, NULL);
-  server_do(bed->server, "RPUSH", SEGMENT, "hello", NULL);
+  assert_int_equal(server_keys(env->server), 1);
+  server_do(env->server, "DEL", CONFIG, NULL);
+  server_do(env->server, "RPUSH", SEGMENT, "hello", NULL);
   detail = expect_add_fails(sieve, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, SEGMENT));
-  server_do(bed->server, "DEL", SEGMENT, NULL);
+  server_do(env->server, "DEL", SEGMENT, NULL);
   assert_true(sift_add(sieve, "a"));
-  server_do(bed->server, "DEL", SEGMENT, NULL);
-  server_do(bed->server, "RPUSH", SEGMENT, "hello", NULL);
+  server_do(env->server, "DEL", SEGMENT, NULL);
+  server_do(env->server, "RPUSH", SEGMENT, "hello", NULL);
   detail = expect_exists_fails(sieve, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, SEGMENT));
 }
@@ -283,39 +283,39 @@ BLOOM_TEST(arguments_are_checked, bloom_options(1000, 0.01)) {
   assert_error(begin_sift_many(sieve, &sift, true, &wrong, 0), BELAY_EINVAL);
   assert_error(begin_sift_many(sieve, &sift, false, &wrong, BELAY_BLOOM_ITEMS_MAX + 1),
                BELAY_EINVAL);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 BLOOM_TEST_OF(all_keys_end_together, bloom_options(5000000, 0.01), o.ttl_ms = 100000) {
   assert_true(sift_add(sieve, "a"));
   sift_many(sieve, true, sift_items(0, 40000), 40000, NULL); /* as bitmaps */
-  assert_true(server_calls(bed->server, "bitop") > 0);
-  assert_int_equal(server_keys(bed->server), 3);
+  assert_true(server_calls(env->server, "bitop") > 0);
+  assert_int_equal(server_keys(env->server), 3);
   const char *const keys[] = {CONFIG, SEGMENT, "belay::bloom::{seen::1}"};
-  int64_t ends = server_integer(bed->server, "PEXPIRETIME", CONFIG, NULL);
+  int64_t ends = server_integer(env->server, "PEXPIRETIME", CONFIG, NULL);
   for (int i = 0; i < 3; i++) {
-    assert_between(server_integer(bed->server, "PTTL", keys[i], NULL), 50000, 100000);
-    assert_true(server_integer(bed->server, "PEXPIRETIME", keys[i], NULL) == ends);
+    assert_between(server_integer(env->server, "PTTL", keys[i], NULL), 50000, 100000);
+    assert_true(server_integer(env->server, "PEXPIRETIME", keys[i], NULL) == ends);
   }
   assert_between(sift_info(sieve).remaining_ms, 50000, 100000);
 }
 
 BLOOM_TEST_OF(filter_without_ttl, bloom_options(1000, 0.01), o.ttl_ms = 0) {
   sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
-  assert_true(server_calls(bed->server, "bitop") > 0);
-  assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
-  assert_int_equal(server_integer(bed->server, "PTTL", SEGMENT, NULL), -1);
-  assert_int_equal(server_keys(bed->server), 2);
+  assert_true(server_calls(env->server, "bitop") > 0);
+  assert_int_equal(server_integer(env->server, "PTTL", CONFIG, NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", SEGMENT, NULL), -1);
+  assert_int_equal(server_keys(env->server), 2);
   assert_int_equal(sift_info(sieve).remaining_ms, -1);
 }
 
 BLOOM_TEST_OF(expired_filter_is_created_again, bloom_options(1000, 1e-6), o.ttl_ms = 1000) {
   assert_true(sift_add(sieve, "a"));
   int64_t generation = sift_info(sieve).generation;
-  bed_run_for(bed, 1100);
+  env_run_for(env, 1100);
   (void)expect_add_fails(sieve, "a", BELAY_ELOST);
-  assert_int_equal(server_keys(bed->server), 0); /* nothing is left of that */
+  assert_int_equal(server_keys(env->server), 0); /* nothing is left of that */
   assert_true(sift_add(sieve, "a"));
   assert_true(sift_info(sieve).generation != generation);
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }

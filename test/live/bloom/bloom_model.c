@@ -18,7 +18,7 @@ typedef struct model {
 } model_t;
 
 typedef struct game {
-  bed_t *bed;
+  env_t *env;
   belay_bloom_options_t options;
   sieve_t users[USERS];
   model_t model;
@@ -120,12 +120,12 @@ static void play_loss(game_t *game) {
   if (m->set == NULL)
     return;
   if (below(game, 3) == 0) {
-    server_do(game->bed->server, "FLUSHALL", NULL);
+    server_do(game->env->server, "FLUSHALL", NULL);
     model_end(m);
     return;
   }
   (void)snprintf(key, sizeof key, "belay::bloom::{seen::%u}", segment);
-  server_do(game->bed->server, "DEL", key, NULL);
+  server_do(game->env->server, "DEL", key, NULL);
   m->lost[segment] = true;
 }
 
@@ -134,7 +134,7 @@ static void play_clear(game_t *game, unsigned user) {
   if (game->model.set != NULL)
     model_end(&game->model);
   game->model.known[user] = 0;
-  assert_int_equal(server_keys(game->bed->server), 0);
+  assert_int_equal(server_keys(game->env->server), 0);
 }
 
 static bool any_lost(const game_t *game) {
@@ -169,12 +169,12 @@ static void check_bits(game_t *game) {
     char key[64];
     (void)snprintf(key, sizeof key, "belay::bloom::{seen::%u}", s);
     if (game->model.lost[s])
-      assert_int_equal(server_integer(game->bed->server, "EXISTS", key, NULL), 0);
+      assert_int_equal(server_integer(game->env->server, "EXISTS", key, NULL), 0);
     else
-      expect_same_bits(game->bed->server, key, game->model.set, s);
+      expect_same_bits(game->env->server, key, game->model.set, s);
   }
-  assert_true(server_keys(game->bed->server) <= (int64_t)game->segments + 1);
-  expect_ttls(game->bed->server);
+  assert_true(server_keys(game->env->server) <= (int64_t)game->segments + 1);
+  expect_ttls(game->env->server);
 }
 
 static void step(game_t *game) {
@@ -194,7 +194,7 @@ static void step(game_t *game) {
 }
 
 static void play(const belay_bloom_options_t *options, unsigned operations) {
-  game_t game = {.bed = bed_open(NULL), .options = *options, .random = 20240607};
+  game_t game = {.env = env_open(NULL), .options = *options, .random = 20240607};
   belay_bloomset_t *set;
   belay_bloom_info_t info;
   assert_error(belay_bloomset_new(options, NULL, &set), 0);
@@ -204,8 +204,8 @@ static void play(const belay_bloom_options_t *options, unsigned operations) {
   assert_true(info.segments <= SEGMENTS_MAX);
   for (unsigned i = 0; i < USERS; i++) {
     belay_client_t *client =
-        i == 0 ? game.bed->client : bed_connect(game.bed, server_url(game.bed->server), NULL);
-    sieve_of(&game.users[i], game.bed, client, options);
+        i == 0 ? game.env->client : env_connect(game.env, server_url(game.env->server), NULL);
+    sieve_of(&game.users[i], game.env, client, options);
   }
   for (unsigned i = 0; i < operations / (slow() > 1 ? 4 : 1); i++)
     step(&game);
@@ -215,7 +215,7 @@ static void play(const belay_bloom_options_t *options, unsigned operations) {
                 game.model.created);
   if (game.model.set != NULL)
     model_end(&game.model);
-  bed_close(game.bed);
+  env_close(game.env);
 }
 
 TEST(same_as_model) {

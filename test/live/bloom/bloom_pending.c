@@ -3,71 +3,71 @@
 #include "support/deployments/relay.h"
 #include "support/models/scripts.h"
 
-static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
-  while (server_calls(bed->server, command) <= calls)
-    uv_run(&bed->loop, UV_RUN_NOWAIT);
-  relay_cut(bed->relay);
-  relay_delay(bed->relay, 0);
+static void lose_the_answer(env_t *env, const char *command, int64_t calls) {
+  while (server_calls(env->server, command) <= calls)
+    uv_run(&env->loop, UV_RUN_NOWAIT);
+  relay_cut(env->relay);
+  relay_delay(env->relay, 0);
 }
 
 /* A repeated add could only answer "not new" for its own item, so it is not repeated. */
 RELAY_TEST(add_is_not_resent) {
   sieve_t sieve;
-  sieve_new(&sieve, bed, 10000, 1e-6);
+  sieve_new(&sieve, env, 10000, 1e-6);
   assert_true(sift_add(&sieve, "first"));
   for (int i = 0; i < 2; i++) {
     sift_t sift = {0};
     bool bulk = i == 1;
     const char *command = bulk ? "bitop" : "bitfield";
-    relay_delay(bed->relay, RELAY_LONG);
-    int64_t calls = server_calls(bed->server, command);
+    relay_delay(env->relay, RELAY_LONG);
+    int64_t calls = server_calls(env->server, command);
     if (bulk)
       assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 5000), 5000), 0);
     else
       assert_error(begin_sift_add(&sieve, &sift, "a", 1), 0);
-    lose_the_answer(bed, command, calls);
+    lose_the_answer(env, command, calls);
     assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
-    assert_int_equal(server_calls(bed->server, command), calls + 1);
+    assert_int_equal(server_calls(env->server, command), calls + 1);
     assert_true(sift_exists(&sieve, "a")); /* it was added */
   }
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 RELAY_TEST(exists_is_resent) {
   sieve_t sieve;
-  sieve_new(&sieve, bed, 10000, 1e-6);
+  sieve_new(&sieve, env, 10000, 1e-6);
   assert_true(sift_add(&sieve, "a"));
   sift_t sift = {0};
-  relay_delay(bed->relay, RELAY_LONG);
-  int64_t calls = server_calls(bed->server, "bitfield_ro");
+  relay_delay(env->relay, RELAY_LONG);
+  int64_t calls = server_calls(env->server, "bitfield_ro");
   assert_error(begin_sift_exists(&sieve, &sift, "a", 1), 0);
-  lose_the_answer(bed, "bitfield_ro", calls);
+  lose_the_answer(env, "bitfield_ro", calls);
   assert_error(end_of_sift(&sift), 0);
   assert_true(sift.answer);
-  assert_int_equal(server_calls(bed->server, "bitfield_ro"), calls + 2);
-  expect_ttls(bed->server);
+  assert_int_equal(server_calls(env->server, "bitfield_ro"), calls + 2);
+  expect_ttls(env->server);
 }
 
 /* At each of its steps. */
 RELAY_TEST(opening_survives_a_lost_connection) {
   sieve_t sieve;
-  sieve_new(&sieve, bed, 10000, 1e-6);
+  sieve_new(&sieve, env, 10000, 1e-6);
   for (int i = 0; i < 4; i++) {
     sift_t sift = {0};
-    relay_delay(bed->relay, 20);
-    int64_t calls = server_calls(bed->server, i < 1 ? "eval" : "set");
+    relay_delay(env->relay, 20);
+    int64_t calls = server_calls(env->server, i < 1 ? "eval" : "set");
     assert_error(begin_open_sieve(&sieve, &sift), 0);
-    lose_the_answer(bed, i < 1 ? "eval" : "set", calls + (i > 1 ? i - 1 : 0));
+    lose_the_answer(env, i < 1 ? "eval" : "set", calls + (i > 1 ? i - 1 : 0));
     assert_error(end_of_sift(&sift), 0);
     assert_true(sift_add(&sieve, "a"));
     sift_clear(&sieve);
   }
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 BLOOM_TEST(waiting_operations_end_with_the_opening, bloom_options(1000, 1e-6)) {
   sift_t sifts[6] = {0};
-  server_pause(bed->server);
+  server_pause(env->server);
   sifts[0].request.timeout_ms = 50;
   assert_error(begin_sift_add(sieve, &sifts[0], "a", 1), 0);
   assert_error(begin_sift_add(sieve, &sifts[0], "a", 1), BELAY_ESTATE);
@@ -79,7 +79,7 @@ BLOOM_TEST(waiting_operations_end_with_the_opening, bloom_options(1000, 1e-6)) {
   assert_error(end_of_sift(&sifts[0]), BELAY_ETIMEDOUT);
   assert_error(belay_request_cancel(&sifts[5].request), 0);
   assert_error(end_of_sift(&sifts[5]), BELAY_ECANCELED);
-  server_resume(bed->server);
+  server_resume(env->server);
   for (int i = 1; i < 5; i++)
     assert_error(end_of_sift(&sifts[i]), 0);
   assert_true(sifts[1].answer);
@@ -88,21 +88,21 @@ BLOOM_TEST(waiting_operations_end_with_the_opening, bloom_options(1000, 1e-6)) {
   assert_false(sift_exists(sieve, "a")); /* nothing was sent of it */
 }
 
-BED_TEST(unreachable_server) {
+ENV_TEST(unreachable_server) {
   sieve_t sieve;
   sift_t sifts[3] = {0};
   belay_client_options_t options = client_options();
   options.timeout_ms = 100;
-  sieve_of(&sieve, bed, bed_connect(bed, server_url(bed->server), &options),
+  sieve_of(&sieve, env, env_connect(env, server_url(env->server), &options),
            &(belay_bloom_options_t){.name = belay_string("seen"), .bits = 1000});
-  server_kill(bed->server);
+  server_kill(env->server);
   for (int i = 0; i < 3; i++)
     assert_error(begin_sift_add(&sieve, &sifts[i], "a", 1), 0);
   for (int i = 0; i < 3; i++) {
     int error = end_of_sift(&sifts[i]);
     assert_true(error == BELAY_EUNREACHABLE || error == BELAY_ETIMEDOUT);
   }
-  server_restart(bed->server);
+  server_restart(env->server);
   sifts[0].request.timeout_ms = 60000;
   assert_error(begin_sift_add(&sieve, &sifts[0], "a", 1), 0);
   assert_error(end_of_sift(&sifts[0]), 0);

@@ -19,9 +19,9 @@ static belay_bloom_options_t rotating(int64_t capacity, double rate, int64_t win
   return options;
 }
 
-static void rotating_new(sieve_t *sieve, bed_t *bed, int64_t capacity, double rate) {
+static void rotating_new(sieve_t *sieve, env_t *env, int64_t capacity, double rate) {
   const belay_bloom_options_t options = rotating(capacity, rate, WINDOW);
-  sieve_of(sieve, bed, bed->client, &options);
+  sieve_of(sieve, env, env->client, &options);
 }
 
 static bool answers[SIFT_MAX];
@@ -67,59 +67,59 @@ static void make_older(server_t *server, int windows) {
 
 BLOOM_TEST(items_expire_after_two_windows, rotating(100, 0.001, WINDOW)) {
   assert_false(sift_exists(sieve, "a"));
-  assert_int_equal(server_keys(bed->server), 1);
+  assert_int_equal(server_keys(env->server), 1);
   assert_true(sift_add(sieve, "a"));
   assert_false(sift_add(sieve, "a"));
   assert_true(sift_exists(sieve, "a"));
-  assert_int_equal(server_keys(bed->server), 2);
-  make_older(bed->server, 1);
+  assert_int_equal(server_keys(env->server), 2);
+  make_older(env->server, 1);
   assert_true(sift_exists(sieve, "a"));
-  assert_int_equal(server_keys(bed->server), 2); /* to look makes nothing */
+  assert_int_equal(server_keys(env->server), 2); /* to look makes nothing */
   assert_true(sift_add(sieve, "b"));
-  assert_int_equal(server_keys(bed->server), 3);
+  assert_int_equal(server_keys(env->server), 3);
   belay_bloom_info_t info = sift_info(sieve);
   assert_int_equal(info.layers, 2);
   assert_int_equal(info.items, 2);
-  make_older(bed->server, 1);
+  make_older(env->server, 1);
   assert_false(sift_exists(sieve, "a"));
   assert_true(sift_exists(sieve, "b"));
   assert_true(sift_add(sieve, "a"));
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 BLOOM_TEST(add_renews_an_item, rotating(100, 0.001, WINDOW)) {
   assert_true(sift_add(sieve, "a"));
   for (int i = 0; i < 5; i++) {
-    make_older(bed->server, 1);
+    make_older(env->server, 1);
     assert_false(sift_add(sieve, "a"));
   }
-  make_older(bed->server, 1);
+  make_older(env->server, 1);
   assert_true(sift_exists(sieve, "a")); /* that was no add */
-  make_older(bed->server, 1);
+  make_older(env->server, 1);
   assert_false(sift_exists(sieve, "a"));
 }
 
-static int64_t window_of(bed_t *bed, int64_t window_ms) {
-  return server_now_ms(bed->server) / window_ms;
+static int64_t window_of(env_t *env, int64_t window_ms) {
+  return server_now_ms(env->server) / window_ms;
 }
 
-static void expect_end(bed_t *bed, const char *key, int64_t at) {
-  assert_between(server_now_ms(bed->server) + server_integer(bed->server, "PTTL", key, NULL),
+static void expect_end(env_t *env, const char *key, int64_t at) {
+  assert_between(server_now_ms(env->server) + server_integer(env->server, "PTTL", key, NULL),
                  at - lag(), at + lag());
 }
 
 BLOOM_TEST(keys_expire, rotating(100, 0.001, WINDOW)) {
   char key[96];
   assert_false(sift_exists(sieve, "a"));
-  expect_end(bed, CONFIG, server_now_ms(bed->server) + 2 * WINDOW + 2000);
-  int64_t window = window_of(bed, WINDOW);
+  expect_end(env, CONFIG, server_now_ms(env->server) + 2 * WINDOW + 2000);
+  int64_t window = window_of(env, WINDOW);
   assert_true(sift_add(sieve, "a"));
   snprintf(key, sizeof key, CONFIG "::w%" PRId64 "::0", window);
-  expect_end(bed, key, (window + 2) * WINDOW + 1000);
-  expect_end(bed, CONFIG, (window + 2) * WINDOW + 2000);
+  expect_end(env, key, (window + 2) * WINDOW + 1000);
+  expect_end(env, CONFIG, (window + 2) * WINDOW + 2000);
   assert_true(sift_info(sieve).remaining_ms > WINDOW);
   sift_clear(sieve);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 /* In real time, once. */
@@ -128,7 +128,7 @@ BLOOM_TEST(time_passes, rotating(100, 0.001, 1000)) {
   assert_true(sift_add(sieve, "a"));
   int64_t added = clock_now(), seen = added, asked;
   do {
-    bed_run_for(bed, 20);
+    env_run_for(env, 20);
     asked = clock_now();
     if (!sift_exists(sieve, "a"))
       break;
@@ -137,39 +137,39 @@ BLOOM_TEST(time_passes, rotating(100, 0.001, 1000)) {
   print_message("found for %lld ms\n", (long long)((seen - added) / MS));
   assert_between((clock_now() - before) / MS, 1000, INT64_MAX);
   assert_between((seen - added) / MS, 0, 2000);
-  server_do(bed->server, "FLUSHALL",
+  server_do(env->server, "FLUSHALL",
             NULL); /* as if the ttls were over: now nothing is lost with it */
   assert_false(sift_exists(sieve, "a"));
   assert_true(sift_add(sieve, "a"));
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 BLOOM_TEST(early_loss_is_an_error, rotating(100, 0.001, WINDOW)) {
   assert_true(sift_add(sieve, "a"));
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   expect_exists_fails(sieve, "a", BELAY_ELOST);
   assert_true(sift_add(sieve, "a"));
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   expect_add_fails(sieve, "a", BELAY_ELOST);
   assert_true(sift_add(sieve, "a"));
 }
 
 BLOOM_TEST(clock_set_back, rotating(100, 0.001, WINDOW)) {
   sieve_t other;
-  rotating_new(&other, bed, 100, 0.001);
+  rotating_new(&other, env, 100, 0.001);
   assert_true(sift_add(sieve, "a"));
-  make_older(bed->server, -1); /* into the window before: it goes on with the later one */
+  make_older(env->server, -1); /* into the window before: it goes on with the later one */
   assert_true(sift_exists(sieve, "a"));
   assert_true(sift_exists(&other, "a"));
   assert_true(sift_add(sieve, "b"));
   assert_true(sift_exists(&other, "b"));
-  make_older(bed->server, 1);
+  make_older(env->server, 1);
   assert_true(sift_exists(sieve, "a"));
-  make_older(bed->server, -3); /* farther */
+  make_older(env->server, -3); /* farther */
   assert_false(sift_exists(sieve, "a"));
   assert_true(sift_add(sieve, "a"));
   assert_true(sift_exists(&other, "a"));
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 enum { STEPS = 1500, BATCH = 30, NUMBERS = 600 };
@@ -215,17 +215,17 @@ static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
   return (*random * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-BED_TEST(same_as_model) {
+ENV_TEST(same_as_model) {
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned found = 0, missed = 0, ages = 0;
   sieve_t sieves[3];
   model_t m = {0};
   for (int i = 0; i < 3; i++)
-    rotating_new(&sieves[i], bed, 200, 0.1);
+    rotating_new(&sieves[i], env, 200, 0.1);
   for (int i = 0; i < STEPS; i++) {
     sieve_t *sieve = &sieves[below(&random, 3)];
     if (below(&random, 15) == 0 && m.layer[0] != NULL) { /* the filter itself is not to end here */
-      make_older(bed->server, 1);
+      make_older(env->server, 1);
       model_age(&m, 1);
       ages++;
     }
@@ -245,22 +245,22 @@ BED_TEST(same_as_model) {
       missed += !expected;
     }
     if (i % 100 == 0)
-      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+      server_do(env->server, "SCRIPT", "FLUSH", NULL);
     if (i % 50 == 0)
       assert_int_equal(sift_info(sieve).layers, (m.layer[0] != NULL) + (m.layer[1] != NULL));
   }
   print_message("%u yes, %u no, in %u windows\n", found, missed, ages);
   assert_true(found > 3000 && missed > 3000 && ages > 50);
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
   model_age(&m, 2);
 }
 
-BED_TEST_OF(error_rate, o.timeout_ms = 30000) {
+ENV_TEST_OF(error_rate, o.timeout_ms = 30000) {
   enum { FULL = 2000, OTHERS = 30000 };
   sieve_t sieve;
-  rotating_new(&sieve, bed, FULL, 0.01);
+  rotating_new(&sieve, env, FULL, 0.01);
   sift_many(&sieve, true, sift_items(0, FULL), FULL, answers);
-  make_older(bed->server, 1);
+  make_older(env->server, 1);
   sift_many(&sieve, true, sift_items(FULL, FULL), FULL, answers); /* both are full */
   sift_many(&sieve, false, sift_items(UINT64_C(1) << 32, OTHERS), OTHERS, answers);
   double found = (double)count(OTHERS, true), most = 0.01 * OTHERS;
@@ -279,29 +279,29 @@ BLOOM_TEST(creation_is_idempotent, rotating(100, 0.001, WINDOW)) {
   sieve_t again;
   const belay_bloom_options_t options = rotating(100, 0.001, WINDOW);
   assert_true(sift_add(sieve, "a"));
-  make_older(bed->server, 1);
-  sieve_of(&again, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  make_older(env->server, 1);
+  sieve_of(&again, env, env_connect(env, server_url(env->server), NULL), &options);
   sift_t sift = {0};
   expect_sift(&sift, begin_open_sieve(&again, &sift), 0);
   assert_true(sift_exists(&again, "a"));
   assert_int_equal(sift_info(&again).generation, sift_info(sieve).generation);
   belay_bloom_options_t longer = rotating(100, 0.001, WINDOW + 1);
   sieve_t other;
-  sieve_of(&other, bed, bed->client, &longer);
+  sieve_of(&other, env, env->client, &longer);
   assert_string_equal(expect_exists_fails(&other, "a", BELAY_EMISMATCH),
                       CONFIG ": it has another window");
 }
 
 BLOOM_TEST(lost_layer_is_an_error, rotating(100, 0.001, WINDOW)) {
   char key[2][96];
-  int64_t window = window_of(bed, WINDOW);
+  int64_t window = window_of(env, WINDOW);
   for (int i = 0; i < 2; i++)
     snprintf(key[i], sizeof key[i], CONFIG "::w%" PRId64 "::0", window - i);
   for (int i = 0; i < 2; i++) {
     assert_true(sift_add(sieve, "a"));
-    make_older(bed->server, 1);
+    make_older(env->server, 1);
     assert_true(sift_add(sieve, "b"));
-    server_do(bed->server, "DEL", key[i], NULL);
+    server_do(env->server, "DEL", key[i], NULL);
     for (int j = 0; j < 2; j++) {
       expect_add_fails(sieve, "c", BELAY_ELOST);
       expect_exists_fails(sieve, "c", BELAY_ELOST);
@@ -309,11 +309,11 @@ BLOOM_TEST(lost_layer_is_an_error, rotating(100, 0.001, WINDOW)) {
       expect_sift(&sift, begin_sift_info(sieve, &sift), BELAY_ELOST);
     }
     sift_clear(sieve);
-    assert_int_equal(server_keys(bed->server), 0);
+    assert_int_equal(server_keys(env->server), 0);
     assert_false(sift_exists(sieve, "b"));
   }
   assert_true(sift_add(sieve, "a"));
-  server_do(bed->server, "DEL", CONFIG, NULL);
+  server_do(env->server, "DEL", CONFIG, NULL);
   expect_exists_fails(sieve, "a", BELAY_ELOST);
   assert_false(
       sift_exists(sieve, "a")); /* and the rest of the older window does not count for it */
@@ -326,7 +326,7 @@ BLOOM_TEST(damaged_state_is_kept, rotating(100, 0.001, WINDOW)) {
   char key[96];
   assert_false(sift_exists(sieve, "a"));
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-    server_do(bed->server, "EVAL",
+    server_do(env->server, "EVAL",
               "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 96) .. "
               "ARGV[1], 'KEEPTTL')",
               "1", CONFIG, states[i], NULL);
@@ -336,40 +336,40 @@ BLOOM_TEST(damaged_state_is_kept, rotating(100, 0.001, WINDOW)) {
       expect_add_fails(sieve, "a", BELAY_EMISMATCH);
   }
   sift_clear(sieve);
-  snprintf(key, sizeof key, CONFIG "::w%" PRId64 "::0", window_of(bed, WINDOW));
-  server_do(bed->server, "RPUSH", key, "1", NULL);
+  snprintf(key, sizeof key, CONFIG "::w%" PRId64 "::0", window_of(env, WINDOW));
+  server_do(env->server, "RPUSH", key, "1", NULL);
   assert_non_null(strstr(expect_add_fails(sieve, "a", BELAY_EWRONGTYPE), CONFIG));
-  assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1);
-  server_do(bed->server, "DEL", key, NULL);
+  assert_int_equal(server_integer(env->server, "LLEN", key, NULL), 1);
+  server_do(env->server, "DEL", key, NULL);
   assert_true(sift_add(sieve, "a"));
   belay_bloom_t *out;
   belay_bloom_options_t options = rotating(4000000, 0.01, WINDOW);
-  assert_error(belay_bloom_new(bed->client, &options, &out), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "capacity: a layer takes more than 33554432 bits");
+  assert_error(belay_bloom_new(env->client, &options, &out), BELAY_EINVAL);
+  assert_string_equal(belay_detail(env->belay), "capacity: a layer takes more than 33554432 bits");
 }
 
 TEST(add_is_not_resent) {
   belay_client_options_t client = relay_client_options();
-  bed_t *bed = bed_open_relayed(&client);
+  env_t *env = env_open_relayed(&client);
   sieve_t sieve;
-  rotating_new(&sieve, bed, 100, 0.001);
+  rotating_new(&sieve, env, 100, 0.001);
   assert_true(sift_add(&sieve, "x"));
   sift_t sift = {0};
-  int64_t calls = server_calls(bed->server, "evalsha");
-  relay_delay(bed->relay, RELAY_LONG);
+  int64_t calls = server_calls(env->server, "evalsha");
+  relay_delay(env->relay, RELAY_LONG);
   assert_error(begin_sift_add(&sieve, &sift, "y", 1), 0);
-  while (server_calls(bed->server, "evalsha") == calls)
-    uv_run(&bed->loop, UV_RUN_NOWAIT);
-  relay_cut(bed->relay);
-  relay_delay(bed->relay, 0);
+  while (server_calls(env->server, "evalsha") == calls)
+    uv_run(&env->loop, UV_RUN_NOWAIT);
+  relay_cut(env->relay);
+  relay_delay(env->relay, 0);
   assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
   assert_true(sift_exists(&sieve, "y")); /* it was executed */
-  server_pause(bed->server);
+  server_pause(env->server);
   assert_error(begin_sift_exists(&sieve, &sift, "x", 1), 0);
-  bed_run_for(bed, 30);
-  relay_cut(bed->relay);
-  server_resume(bed->server);
+  env_run_for(env, 30);
+  relay_cut(env->relay);
+  server_resume(env->server);
   assert_error(end_of_sift(&sift), 0); /* asked again */
   assert_true(sift.answer);
-  bed_close(bed);
+  env_close(env);
 }

@@ -16,16 +16,16 @@ static belay_bloom_options_t scaling(int64_t capacity, double rate) {
   return options;
 }
 
-static void scaling_new(sieve_t *sieve, bed_t *bed, int64_t capacity, double rate) {
+static void scaling_new(sieve_t *sieve, env_t *env, int64_t capacity, double rate) {
   const belay_bloom_options_t options = scaling(capacity, rate);
-  sieve_of(sieve, bed, bed->client, &options);
+  sieve_of(sieve, env, env->client, &options);
 }
 
 /* Large batches take their time on a machine that has other things to do. */
-static bed_t *patient_bed(void) {
+static env_t *patient_env(void) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 30000;
-  return bed_open(&client);
+  return env_open(&client);
 }
 
 static size_t count(const bool *answers, size_t n, bool what) {
@@ -37,7 +37,7 @@ static size_t count(const bool *answers, size_t n, bool what) {
 
 static bool answers[SIFT_MAX];
 
-TEST_IN(error_rate_of_many_layers, bed, patient_bed()) {
+TEST_IN(error_rate_of_many_layers, env, patient_env()) {
   const struct {
     int64_t capacity;
     double rate;
@@ -47,7 +47,7 @@ TEST_IN(error_rate_of_many_layers, bed, patient_bed()) {
     sieve_t sieve;
     uint64_t from = 0;
     int64_t full = rows[r].capacity * ((1 << LAYERS) - 1);
-    scaling_new(&sieve, bed, rows[r].capacity, rows[r].rate);
+    scaling_new(&sieve, env, rows[r].capacity, rows[r].rate);
     belay_bloom_info_t info = sift_info(&sieve);
     assert_int_equal(info.layers, 0);
     assert_int_equal(info.items, 0);
@@ -63,10 +63,10 @@ TEST_IN(error_rate_of_many_layers, bed, patient_bed()) {
     assert_int_equal(info.capacity, full);
     assert_int_equal(info.layers, LAYERS);
     assert_int_equal(info.segments, LAYERS);
-    assert_int_equal(server_keys(bed->server), 1 + LAYERS);
+    assert_int_equal(server_keys(env->server), 1 + LAYERS);
     if (full > 1000)
       assert_true(info.saturation > 0.45 && info.saturation < 0.55);
-    expect_ttls(bed->server);
+    expect_ttls(env->server);
     sift_many(&sieve, false, sift_items(0, from), from, answers);
     assert_int_equal(count(answers, from, false), 0);
     sift_many(&sieve, false, sift_items(UINT64_C(1) << 32, OTHERS), OTHERS, answers);
@@ -76,15 +76,15 @@ TEST_IN(error_rate_of_many_layers, bed, patient_bed()) {
     if (full > 1000)
       assert_true(found >= most / 2 - 5 * sqrt(most)); /* and no larger than it has to be */
     sift_clear(&sieve);
-    assert_int_equal(server_keys(bed->server), 0);
+    assert_int_equal(server_keys(env->server), 0);
     assert_error(begin_close_sieve(&sieve), 0);
-    bed_until(bed, sieve.closed == 1);
+    env_until(env, sieve.closed == 1);
   }
 }
 
-TEST_IN(batch_adds_layers, bed, patient_bed()) {
+TEST_IN(batch_adds_layers, env, patient_env()) {
   sieve_t sieve;
-  scaling_new(&sieve, bed, 1000, 0.001);
+  scaling_new(&sieve, env, 1000, 0.001);
   int64_t begun = clock_now();
   sift_many(&sieve, true, sift_items(0, 10000), 10000, answers);
   print_message("10,000 in %lld ms\n", (long long)((clock_now() - begun) / MS));
@@ -101,20 +101,20 @@ TEST_IN(batch_adds_layers, bed, patient_bed()) {
 
 BLOOM_TEST_OF(filter_without_ttl, scaling(2, 0.01), o.ttl_ms = 0) {
   sift_many(sieve, true, sift_items(0, 10), 10, answers);
-  assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
-  assert_int_equal(server_integer(bed->server, "PTTL", LAYER(0), NULL), -1);
-  assert_int_equal(server_integer(bed->server, "PTTL", LAYER(1), NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", CONFIG, NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", LAYER(0), NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", LAYER(1), NULL), -1);
   assert_int_equal(sift_info(sieve).remaining_ms, -1);
 }
 
 BLOOM_TEST_OF(all_keys_end_together, scaling(2, 0.01), o.ttl_ms = 50000) {
   sift_many(sieve, true, sift_items(0, 3), 3, answers);
-  bed_run_for(bed, 30);
+  env_run_for(env, 30);
   sift_many(sieve, true, sift_items(3, 10), 10, answers);
-  int64_t end = server_integer(bed->server, "PEXPIRETIME", CONFIG, NULL);
-  assert_int_equal(server_integer(bed->server, "PEXPIRETIME", LAYER(0), NULL), end);
-  assert_int_equal(server_integer(bed->server, "PEXPIRETIME", LAYER(2), NULL), end);
-  assert_between(server_integer(bed->server, "PTTL", CONFIG, NULL), 30000, 50000 - 30);
+  int64_t end = server_integer(env->server, "PEXPIRETIME", CONFIG, NULL);
+  assert_int_equal(server_integer(env->server, "PEXPIRETIME", LAYER(0), NULL), end);
+  assert_int_equal(server_integer(env->server, "PEXPIRETIME", LAYER(2), NULL), end);
+  assert_between(server_integer(env->server, "PTTL", CONFIG, NULL), 30000, 50000 - 30);
 }
 
 enum { STEPS = 1200, BATCH = 40, NUMBERS = 3000, MODEL_LAYERS = 12 };
@@ -186,7 +186,7 @@ static void compare_batch(model_t *m, sieve_t *sieve, uint64_t *random) {
     assert_int_equal(answers[i], add ? model_add(m, &items[i]) : model_has(m, &items[i]));
 }
 
-BED_TEST(same_as_model) {
+ENV_TEST(same_as_model) {
   static const int64_t capacities[] = {1, 7, 60, 1000};
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned grown = 0, clears = 0;
@@ -194,7 +194,7 @@ BED_TEST(same_as_model) {
     sieve_t sieves[3];
     model_t m = {.capacity = capacities[r], .rate = 0.2};
     for (int i = 0; i < 3; i++)
-      scaling_new(&sieves[i], bed, m.capacity, m.rate);
+      scaling_new(&sieves[i], env, m.capacity, m.rate);
     for (int i = 0; i < STEPS / 4; i++) {
       sieve_t *sieve = &sieves[below(&random, 3)];
       if (below(&random, 250) == 0) { /* each handle has to see that it is another one */
@@ -219,21 +219,21 @@ BED_TEST(same_as_model) {
           grown = m.layers;
       }
       if (i % 100 == 0)
-        server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+        server_do(env->server, "SCRIPT", "FLUSH", NULL);
     }
     sift_clear(&sieves[0]);
     model_clear(&m);
-    assert_int_equal(server_keys(bed->server), 0);
+    assert_int_equal(server_keys(env->server), 0);
     for (int i = 0; i < 3; i++)
       assert_error(begin_close_sieve(&sieves[i]), 0);
     for (int i = 0; i < 3; i++)
-      bed_until(bed, sieves[i].closed == 1);
+      env_until(env, sieves[i].closed == 1);
   }
   print_message("%u layers, %u clears\n", grown, clears);
   assert_true(grown >= 8 && clears >= 2);
 }
 
-TEST_IN(concurrent_growth, bed, patient_bed()) {
+TEST_IN(concurrent_growth, env, patient_env()) {
   enum { CLIENTS = 4, EACH = 1000, APART = 500 };
   static bool news[CLIENTS][EACH];
   static sift_t sifts[CLIENTS];
@@ -244,8 +244,8 @@ TEST_IN(concurrent_growth, bed, patient_bed()) {
   memset(sifts, 0, sizeof sifts);
   for (int i = 0; i < CLIENTS; i++) {
     belay_client_t *client =
-        i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), &patient);
-    sieve_of(&sieves[i], bed, client, &options);
+        i == 0 ? env->client : env_connect(env, server_url(env->server), &patient);
+    sieve_of(&sieves[i], env, client, &options);
   }
   for (int i = 0; i < CLIENTS; i++) { /* half of the items are also added by another client */
     sifts[i].answers = news[i];

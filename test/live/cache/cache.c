@@ -14,9 +14,9 @@ CACHE_TEST(missing_value_loaded) {
   expect_cached(cache, "about", "about#2", BELAY_CACHE_FROM_LOAD);
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(cache->loaded, 2);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 2);
-  expect_ttls(bed->server);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), 2);
+  expect_ttls(env->server);
   expect_invalidate(cache, "home");
   expect_cached(cache, "home", "home#3", BELAY_CACHE_FROM_LOAD);
 }
@@ -38,14 +38,14 @@ CACHE_TEST(keys_of_all_lengths) {
   }
 }
 
-BED_TEST(one_load_for_all_waiting_gets) {
+ENV_TEST(one_load_for_all_waiting_gets) {
   enum { N = 1000 };
   cache_t caches[2] = {{.loading = LOAD_LATER, .delay_ms = 50},
                        {.loading = LOAD_LATER, .delay_ms = 50}};
   get_t *gets = calloc(N, sizeof *gets);
-  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
-  cache_open(&caches[0], bed, NULL);
-  cache_open_on(&caches[1], bed, other, NULL);
+  belay_client_t *other = env_connect(env, server_url(env->server), NULL);
+  cache_open(&caches[0], env, NULL);
+  cache_open_on(&caches[1], env, other, NULL);
   for (int i = 0; i < N; i++)
     start_get(&caches[i % 2], &gets[i], "home");
   for (int i = 0; i < N; i++) {
@@ -53,8 +53,8 @@ BED_TEST(one_load_for_all_waiting_gets) {
   }
   assert_int_equal(caches[0].loaded + caches[1].loaded, 1);
   free(gets);
-  bed_settle(bed);
-  bed_until(bed, caches[0].timers + caches[1].timers == 0);
+  env_settle(env);
+  env_until(env, caches[0].timers + caches[1].timers == 0);
 }
 
 CACHE_TEST_OF(absence_and_failure_with_tags, o.absent_ms = 60000; o.error_ms = 60000;
@@ -71,33 +71,33 @@ CACHE_TEST_OF(absence_and_failure_with_tags, o.absent_ms = 60000; o.error_ms = 6
 
 CACHE_TEST_OF(stale, o.ttl_ms = 50; o.stale_ms = 60000) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_run_for(bed, 60);
+  env_run_for(env, 60);
   expect_stale(cache, "home", "home#1", 0);
-  bed_until(bed, cache_stats(cache).fills == 2);
+  env_until(env, cache_stats(cache).fills == 2);
   expect_cached(cache, "home", "home#2", BELAY_CACHE_FROM_SERVER);
 }
 
 /* Both handles would like to, and one of them does. */
-BED_TEST(refresh_counted_by_loading_process) {
-  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
+ENV_TEST(refresh_counted_by_loading_process) {
+  belay_client_t *other = env_connect(env, server_url(env->server), NULL);
   cache_t caches[2] = {{.loading = LOAD_BY_TEST}, {.loading = LOAD_BY_TEST}};
   for (unsigned i = 0; i < 2; i++) {
     belay_cache_options_t options = cache_options(&caches[i]);
     options.stale_ms = 60000;
-    cache_open_on(&caches[i], bed, i == 0 ? bed->client : other, &options);
+    cache_open_on(&caches[i], env, i == 0 ? env->client : other, &options);
   }
   change_t put = {0};
   assert_int_equal(begin_put(&caches[0], &put, "home", "old"), 0);
   assert_int_equal(end_of_change(&put), 0);
   expect_touch(&caches[0], "home", 1, true);
-  bed_run_for(bed, 5);
+  env_run_for(env, 5);
   expect_stale(&caches[0], "home", "old", 0);
   expect_stale(&caches[1], "home", "old", 0);
-  bed_until(bed, caches[0].held + caches[1].held == 1);
+  env_until(env, caches[0].held + caches[1].held == 1);
   unsigned loader = caches[0].held == 0;
-  bed_until(bed, cache_stats(&caches[1 - loader]).loading == 0);
+  env_until(env, cache_stats(&caches[1 - loader]).loading == 0);
   finish_load(&caches[loader], "new");
-  bed_until(bed, cache_stats(&caches[loader]).loading == 0);
+  env_until(env, cache_stats(&caches[loader]).loading == 0);
   assert_int_equal(cache_stats(&caches[loader]).refreshes, 1);
   assert_int_equal(cache_stats(&caches[1 - loader]).refreshes, 0);
   assert_int_equal(cache_stats(&caches[loader]).early, 0);
@@ -114,16 +114,16 @@ typedef struct option_row {
 
 #define ROW(field, min, max) offsetof(belay_cache_options_t, field), #field, min, max
 
-static int try_options(bed_t *bed, const belay_cache_options_t *options) {
+static int try_options(env_t *env, const belay_cache_options_t *options) {
   belay_cache_t *cache;
-  int error = belay_cache_new(bed->client, options, &cache);
+  int error = belay_cache_new(env->client, options, &cache);
   assert_true((error == 0) == (cache != NULL));
   if (error == 0)
     assert_error(belay_cache_close(cache, NULL), 0);
   return error;
 }
 
-static int try_time(bed_t *bed, cache_t *cache, const option_row_t *row, int64_t value) {
+static int try_time(env_t *env, cache_t *cache, const option_row_t *row, int64_t value) {
   belay_cache_options_t options = cache_options(cache);
   options.ttl_ms = 31536000000; /* so that refresh_ms and keep_ms may be as large as they can */
   memcpy((char *)&options + row->offset, &value, sizeof value);
@@ -131,9 +131,9 @@ static int try_time(bed_t *bed, cache_t *cache, const option_row_t *row, int64_t
     options.retry_max_ms = 60000;
   if (row->offset == offsetof(belay_cache_options_t, retry_max_ms))
     options.retry_min_ms = 1;
-  int error = try_options(bed, &options);
+  int error = try_options(env, &options);
   if (error != 0)
-    assert_non_null(strstr(belay_detail(bed->belay), row->name));
+    assert_non_null(strstr(belay_detail(env->belay), row->name));
   return error;
 }
 
@@ -147,26 +147,26 @@ TEST(ranges_of_times) {
       {ROW(local_ttl_ms, 1, 86400000)}, {ROW(refresh_ms, 1, 31536000000)},
       {ROW(keep_ms, 0, 31536000000)},
   };
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   cache_t cache = {0};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    assert_error(try_time(bed, &cache, &rows[i], rows[i].min), 0);
-    assert_error(try_time(bed, &cache, &rows[i], rows[i].max), 0);
-    assert_error(try_time(bed, &cache, &rows[i], rows[i].max + 1), BELAY_EINVAL);
-    assert_error(try_time(bed, &cache, &rows[i], INT64_MIN), BELAY_EINVAL);
+    assert_error(try_time(env, &cache, &rows[i], rows[i].min), 0);
+    assert_error(try_time(env, &cache, &rows[i], rows[i].max), 0);
+    assert_error(try_time(env, &cache, &rows[i], rows[i].max + 1), BELAY_EINVAL);
+    assert_error(try_time(env, &cache, &rows[i], INT64_MIN), BELAY_EINVAL);
     if (rows[i].offset == offsetof(belay_cache_options_t, refresh_ms))
-      assert_error(try_time(bed, &cache, &rows[i], 0), BELAY_EINVAL); /* -1: BELAY_DEFAULT */
+      assert_error(try_time(env, &cache, &rows[i], 0), BELAY_EINVAL); /* -1: BELAY_DEFAULT */
     else
-      assert_error(try_time(bed, &cache, &rows[i], rows[i].min - 1), BELAY_EINVAL);
+      assert_error(try_time(env, &cache, &rows[i], rows[i].min - 1), BELAY_EINVAL);
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 /* Sets a field of the defaults, and tries. */
 #define TRY(field, value)                                                                          \
-  (options = cache_options(&cache), options.field = (value), try_options(bed, &options))
+  (options = cache_options(&cache), options.field = (value), try_options(env, &options))
 
-BED_TEST(ranges_of_numbers) {
+ENV_TEST(ranges_of_numbers) {
   cache_t cache = {0};
   belay_cache_options_t options;
   assert_error(TRY(jitter_percent, 90), 0);
@@ -190,20 +190,20 @@ BED_TEST(ranges_of_numbers) {
   assert_error(TRY(max_value_bytes, 0), BELAY_EINVAL);
   assert_error(TRY(max_value_bytes, 1), 0);
   assert_error(TRY(max_value_bytes, BELAY_CACHE_VALUE_MAX), BELAY_EINVAL); /* for this client */
-  assert_non_null(strstr(belay_detail(bed->belay), "max_reply"));
+  assert_non_null(strstr(belay_detail(env->belay), "max_reply"));
   assert_error(TRY(max_value_bytes, SIZE_MAX), BELAY_EINVAL);
   assert_error(TRY(name.len, 129), BELAY_EINVAL);
   assert_error(TRY(compress_bytes, SIZE_MAX), 0);
   options = cache_options(&cache);
   options.stale_ms = 1000;
   options.keep_ms = 999;
-  assert_error(try_options(bed, &options), BELAY_EINVAL);
+  assert_error(try_options(env, &options), BELAY_EINVAL);
   options.keep_ms = 1000;
-  assert_error(try_options(bed, &options), 0);
+  assert_error(try_options(env, &options), 0);
 }
 
-BED_TEST(null_arguments) {
-  cache_t cache = {.bed = bed};
+ENV_TEST(null_arguments) {
+  cache_t cache = {.env = env};
   belay_cache_stats_t stats;
   belay_cache_stats(NULL, NULL);
   memset(&stats, 1, sizeof stats);
@@ -213,12 +213,12 @@ BED_TEST(null_arguments) {
   assert_error(belay_cache_load_absent(NULL), BELAY_EINVAL);
   assert_error(belay_cache_load_failed(NULL, 1), BELAY_EINVAL);
   assert_false(belay_cache_load_is_wanted(NULL));
-  assert_error(belay_cache_new(bed->client, NULL, &cache.handle), 0); /* all as it comes */
+  assert_error(belay_cache_new(env->client, NULL, &cache.handle), 0); /* all as it comes */
   assert_null(belay_cache_data(cache.handle));
   expect_no_value(&cache, "home", BELAY_EABSENT);
   expect_put(&cache, "home", "put", true);
   expect_cached(&cache, "home", "put", BELAY_CACHE_FROM_SERVER);
-  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::{home}", NULL), 1);
+  assert_int_equal(server_integer(env->server, "EXISTS", "belay::cache::{home}", NULL), 1);
 }
 
 CACHE_TEST(get_arguments) {
@@ -243,8 +243,8 @@ CACHE_TEST(get_arguments) {
   start_get(cache, &get, big);
   assert_error(end_of_get(&get), 0);
   get_free(&get);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 2);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), 2);
 }
 
 /* ---- loads ---- */
@@ -252,7 +252,7 @@ CACHE_TEST(get_arguments) {
 CACHE_TEST_OF(how_a_load_is_not_ended, cache->loading = LOAD_BY_TEST) {
   get_t get = {0};
   start_get(cache, &get, "home");
-  bed_until(bed, cache->held == 1);
+  env_until(env, cache->held == 1);
   assert_error(belay_cache_load_done(cache->loads[0], belay_bytes(NULL, 1)), BELAY_EINVAL);
   assert_error(belay_cache_load_failed(cache->loads[0], 0), BELAY_EINVAL);
   assert_true(belay_cache_load_is_wanted(cache->loads[0]));
@@ -278,44 +278,44 @@ static void keep_load(belay_cache_load_t *load, const char *key, size_t key_len,
     assert_error(begin_close_cache(&keeper->cache), 0);
 }
 
-static void keeper_new(keeper_t *keeper, bed_t *bed) {
+static void keeper_new(keeper_t *keeper, env_t *env) {
   belay_cache_options_t options = cache_options(&keeper->cache);
   options.load = keep_load;
   options.arg = keeper;
-  cache_open(&keeper->cache, bed, &options);
+  cache_open(&keeper->cache, env, &options);
 }
 
 /* Its key is there until it is ended, and so is its memory, whatever ends before: the get, the
  * cache, belay. */
-BED_TEST(a_load_outlives_everything) {
+ENV_TEST(a_load_outlives_everything) {
   keeper_t keeper = {0};
   get_t get = {0};
-  keeper_new(&keeper, bed);
+  keeper_new(&keeper, env);
   start_get(&keeper.cache, &get, "home");
-  bed_until(bed, keeper.load != NULL);
+  env_until(env, keeper.load != NULL);
   assert_error(belay_request_cancel(&get.request), 0);
   expect_got_nothing(&get, BELAY_ECANCELED);
   assert_true(belay_cache_load_is_wanted(keeper.load));
   assert_memory_equal(keeper.key, "home", 4);
   assert_int_equal(keeper.key_len, 4);
-  assert_error(begin_belay_close(bed), 0);
-  bed_until(bed, bed->belay_closed == 1);
+  assert_error(begin_belay_close(env), 0);
+  env_until(env, env->belay_closed == 1);
   assert_false(belay_cache_load_is_wanted(keeper.load));
   assert_memory_equal(keeper.key, "home", 4);
   assert_error(belay_cache_load_done(keeper.load, belay_string("late")), 0);
 }
 
-BED_TEST(a_loader_that_closes) {
+ENV_TEST(a_loader_that_closes) {
   keeper_t keeper = {.closes = true};
   get_t get = {0};
-  keeper_new(&keeper, bed);
+  keeper_new(&keeper, env);
   start_get(&keeper.cache, &get, "home");
   expect_got_nothing(&get, BELAY_ECANCELED);
-  bed_until(bed, keeper.cache.closed == 1);
+  env_until(env, keeper.cache.closed == 1);
   assert_false(belay_cache_load_is_wanted(keeper.load));
   assert_error(belay_cache_load_failed(keeper.load, 1), 0);
-  bed_settle(bed);
-  assert_int_equal(server_integer(bed->server, "EXISTS", KEY "::lease", NULL), 0);
+  env_settle(env);
+  assert_int_equal(server_integer(env->server, "EXISTS", KEY "::lease", NULL), 0);
 }
 
 /* ---- canceling ---- */
@@ -327,10 +327,10 @@ CACHE_TEST(canceling_at_any_moment) {
     start_get(cache, &get, "home");
     start_get(cache, &other, "home");
     for (int i = 0; i < turns; i++)
-      uv_run(&bed->loop, UV_RUN_NOWAIT);
+      uv_run(&env->loop, UV_RUN_NOWAIT);
     int error = belay_request_cancel(&get.request);
     assert_true(error == 0 || error == BELAY_ESTATE);
-    bed_until(bed, get.ended == 1);
+    env_until(env, get.ended == 1);
     assert_true(get.result.status == 0 || get.result.status == BELAY_ECANCELED);
     assert_error(end_of_get(&other), 0);
     get_free(&get);
@@ -345,13 +345,13 @@ CACHE_TEST_OF(statistics, cache->loading = LOAD_BY_TEST) {
   get_t a = {0}, b = {0};
   start_get(cache, &a, "home");
   start_get(cache, &b, "home");
-  bed_until(bed, cache->held == 1 && cache_stats(cache).joined == 1);
+  env_until(env, cache->held == 1 && cache_stats(cache).joined == 1);
   belay_cache_stats_t stats = cache_stats(cache);
   expect_stats(cache, "gets 2, misses 2, loads 1, loading 1, fills 0");
   finish_load(cache, "0123456789");
   expect_got_value(&a, "0123456789", BELAY_CACHE_FROM_LOAD);
   expect_got_value(&b, "0123456789", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   expect_cached(cache, "home", "0123456789", BELAY_CACHE_FROM_SERVER);
   expect_cached(cache, "home", "0123456789", BELAY_CACHE_FROM_SERVER);
   stats = cache_stats(cache);

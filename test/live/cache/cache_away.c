@@ -40,9 +40,9 @@ static belay_client_options_t short_calls(void) {
   return client;
 }
 
-static bed_t *bed_of(cache_t *cache, belay_cache_away_t away, int64_t ttl_ms, int64_t keep_ms) {
+static env_t *env_of(cache_t *cache, belay_cache_away_t away, int64_t ttl_ms, int64_t keep_ms) {
   belay_client_options_t client = short_calls();
-  bed_t *bed = bed_open(&client);
+  env_t *env = env_open(&client);
   belay_cache_options_t options = cache_options(cache);
   options.away = away;
   options.ttl_ms = ttl_ms;
@@ -51,19 +51,19 @@ static bed_t *bed_of(cache_t *cache, belay_cache_away_t away, int64_t ttl_ms, in
   options.local_ttl_ms = 30;
   options.max_away_loads = 2;
   options.retry_max_ms = 20;
-  cache_open(cache, bed, &options);
-  return bed;
+  cache_open(cache, env, &options);
+  return env;
 }
 
-static void begin_outage(const outage_t *outage, bed_t *bed) {
-  bed_settle(bed);
-  outage->begin(bed->server);
+static void begin_outage(const outage_t *outage, env_t *env) {
+  env_settle(env);
+  outage->begin(env->server);
 }
 
 /* And gets work again. */
-static void end_outage(const outage_t *outage, bed_t *bed, cache_t *cache) {
+static void end_outage(const outage_t *outage, env_t *env, cache_t *cache) {
   get_t get = {0};
-  outage->end(bed->server);
+  outage->end(env->server);
   cache->loading = LOAD_AT_ONCE;
   for (int tries = 0;; tries++) {
     start_get(cache, &get, "again");
@@ -73,9 +73,9 @@ static void end_outage(const outage_t *outage, bed_t *bed, cache_t *cache) {
     if (stored)
       break;
     assert_true(tries < 100);
-    bed_run_for(bed, 5);
+    env_run_for(env, 5);
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 static bool is_away(int status) {
@@ -117,7 +117,7 @@ static unsigned fill_table(cache_t *cache) {
     start_get(cache, &get, "home");
     assert_int_equal(end_of_get(&get), 0);
     get_free(&get);
-    bed_until(cache->bed, cache_stats(cache).loading == 0);
+    env_until(cache->env, cache_stats(cache).loading == 0);
   }
   return cache->loaded;
 }
@@ -127,29 +127,29 @@ static unsigned fill_table(cache_t *cache) {
 TEST(fail) {
   for (int i = 0; i < OUTAGES; i++) {
     cache_t cache = {0};
-    bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_FAIL, 60000, 0);
+    env_t *env = env_of(&cache, BELAY_CACHE_AWAY_FAIL, 60000, 0);
     expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-    begin_outage(&outages[i], bed);
-    bed_run_for(bed, 40); /* the table's is over */
+    begin_outage(&outages[i], env);
+    env_run_for(env, 40); /* the table's is over */
     expect_away(&cache, "home");
     expect_away(&cache, "never");
     assert_int_equal(cache.loaded, 1);
     expect_stats(&cache, "misses 1, away 2, loading 0");
-    end_outage(&outages[i], bed, &cache);
+    end_outage(&outages[i], env, &cache);
   }
 }
 
 TEST(stale) {
   for (int i = 0; i < OUTAGES; i++) {
     cache_t cache = {0};
-    bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_STALE, 60000, 0);
+    env_t *env = env_of(&cache, BELAY_CACHE_AWAY_STALE, 60000, 0);
     unsigned loaded = fill_table(&cache);
-    begin_outage(&outages[i], bed);
-    bed_run_for(bed, 40);
+    begin_outage(&outages[i], env);
+    env_run_for(env, 40);
     expect_kept(&cache, "home", "home#1");
     expect_away(&cache, "never");
     assert_int_equal(cache.loaded, loaded);
-    end_outage(&outages[i], bed, &cache);
+    end_outage(&outages[i], env, &cache);
   }
 }
 
@@ -157,27 +157,27 @@ TEST(stale) {
 TEST(kept) {
   cache_t cache = {0};
   int64_t keep_ms = 4 * TIMEOUT_MS + lag();
-  bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_STALE, 20, keep_ms);
+  env_t *env = env_of(&cache, BELAY_CACHE_AWAY_STALE, 20, keep_ms);
   unsigned loaded = fill_table(&cache);
-  begin_outage(&outages[1], bed); /* which fails at once */
+  begin_outage(&outages[1], env); /* which fails at once */
   int64_t began = clock_now();
-  bed_run_for(bed, 30);
+  env_run_for(env, 30);
   expect_kept(&cache, "home", "home#1");
-  bed_run_for(bed, keep_ms - clock_since_ms(began) + 30);
+  env_run_for(env, keep_ms - clock_since_ms(began) + 30);
   expect_away(&cache, "home");
   assert_int_equal(cache.loaded, loaded);
-  end_outage(&outages[1], bed, &cache);
+  end_outage(&outages[1], env, &cache);
 }
 
 /* A value that this process invalidated is not served, even then. */
 TEST(invalidated_value_not_served_in_outage) {
   cache_t cache = {0};
-  bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_STALE, 60000, 0);
+  env_t *env = env_of(&cache, BELAY_CACHE_AWAY_STALE, 60000, 0);
   expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   expect_invalidate(&cache, "home");
-  begin_outage(&outages[0], bed);
+  begin_outage(&outages[0], env);
   expect_away(&cache, "home");
-  end_outage(&outages[0], bed, &cache);
+  end_outage(&outages[0], env, &cache);
 }
 
 /* One load serves all waiting gets of a key. A get during the load is served by the next one,
@@ -187,28 +187,28 @@ TEST(load) {
   for (int i = 0; i < 2; i++) {
     cache_t cache = {0};
     get_t gets[N] = {0}, late = {0};
-    bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_LOAD, 60000, 0);
+    env_t *env = env_of(&cache, BELAY_CACHE_AWAY_LOAD, 60000, 0);
     unsigned loaded = fill_table(&cache);
-    begin_outage(&outages[i], bed);
-    bed_run_for(bed, 40);
+    begin_outage(&outages[i], env);
+    env_run_for(env, 40);
     expect_kept(&cache, "home", "home#1");
     cache.loading = LOAD_BY_TEST;
     for (int j = 0; j < N; j++) {
       start_get(&cache, &gets[j], "new");
       stall_ms(1); /* and so it fails later */
     }
-    bed_until(bed, cache.held == 1 && cache_stats(&cache).joined == N - 1);
+    env_until(env, cache.held == 1 && cache_stats(&cache).joined == N - 1);
     start_get(&cache, &late, "new");
-    bed_until(bed, cache_stats(&cache).joined == N);
+    env_until(env, cache_stats(&cache).joined == N);
     assert_int_equal(cache.loaded, loaded + 1);
     finish_load(&cache, "here");
     for (int j = 0; j < N; j++) {
       expect_got_data(&gets[j], "here");
       assert_int_equal(gets[j].result.from, BELAY_CACHE_FROM_LOAD);
     }
-    uint64_t calls = client_stats(bed).calls;
-    bed_until(bed, cache.held == 1);
-    assert_int_equal(client_stats(bed).calls, calls); /* it is known that that is of no use */
+    uint64_t calls = client_stats(env).calls;
+    env_until(env, cache.held == 1);
+    assert_int_equal(client_stats(env).calls, calls); /* it is known that that is of no use */
     assert_int_equal(late.ended, 0);
     finish_load(&cache, "there");
     expect_got_data(&late, "there");
@@ -218,7 +218,7 @@ TEST(load) {
     cache.error = 7;
     expect_no_value(&cache, "bad", BELAY_ELOAD);
     cache.error = 0;
-    end_outage(&outages[i], bed, &cache);
+    end_outage(&outages[i], env, &cache);
   }
 }
 
@@ -226,14 +226,14 @@ TEST(load) {
  * load. */
 CACHE_TEST_OF(outage_load_has_half_of_the_time, o.away = BELAY_CACHE_AWAY_LOAD) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_settle(bed);
-  server_pause(bed->server);
+  env_settle(env);
+  server_pause(env->server);
   get_t get = {.request = {.timeout_ms = 600 * slow()}};
   start_get(cache, &get, "new");
   assert_error(end_of_get(&get), 0);
   assert_int_equal(get.result.from, BELAY_CACHE_FROM_LOAD);
   get_free(&get);
-  server_resume(bed->server);
+  server_resume(env->server);
 }
 
 /* The server has a stale value, but no process may load in its name. The stale value is
@@ -242,11 +242,11 @@ CACHE_TEST_OF(stale_value_preferred_to_outage_load, o.away = BELAY_CACHE_AWAY_LO
               o.keep_ms = 60000) {
   expect_put(cache, "home", "put", true);
   expect_touch(cache, "home", 1, true);
-  bed_run_for(bed, 5);
-  server_do(bed->server, "ACL", "SETUSER", "default", "-set", "-evalsha", "-eval", NULL);
+  env_run_for(env, 5);
+  server_do(env->server, "ACL", "SETUSER", "default", "-set", "-evalsha", "-eval", NULL);
   expect_stale(cache, "home", "put", BELAY_EPERM);
   assert_int_equal(cache->loaded, 0);
-  server_do(bed->server, "ACL", "SETUSER", "default", "+set", "+evalsha", "+eval", NULL);
+  server_do(env->server, "ACL", "SETUSER", "default", "+set", "+evalsha", "+eval", NULL);
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
 }
 
@@ -254,15 +254,15 @@ TEST(max_away_loads) {
   enum { N = 5, MOST = 2 };
   static const char *const keys[N] = {"a", "b", "c", "d", "e"};
   cache_t cache = {.loading = LOAD_BY_TEST};
-  bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_LOAD, 60000, 0);
+  env_t *env = env_of(&cache, BELAY_CACHE_AWAY_LOAD, 60000, 0);
   expect_put(&cache, "home", "put", true);
-  begin_outage(&outages[0], bed);
+  begin_outage(&outages[0], env);
   for (int round = 0; round < 2; round++) { /* they are free again */
     get_t gets[N] = {0};
     unsigned served = 0;
     for (int i = 0; i < N; i++)
       start_get(&cache, &gets[i], keys[i]);
-    bed_until(bed, cache.held == MOST && cache.pending == MOST);
+    env_until(env, cache.held == MOST && cache.pending == MOST);
     while (cache.held > 0)
       finish_load(&cache, "here");
     for (int i = 0; i < N; i++) {
@@ -274,27 +274,27 @@ TEST(max_away_loads) {
     assert_int_equal(served, MOST);
     assert_int_equal(cache.loaded, (unsigned)(round + 1) * MOST);
   }
-  end_outage(&outages[0], bed, &cache);
+  end_outage(&outages[0], env, &cache);
 }
 
 /* After the server is back, a get stores its load. A load from the outage does not count any
  * more. */
 TEST(outage_ends_during_load) {
   cache_t cache = {0};
-  bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_LOAD, 60000, 0);
+  env_t *env = env_of(&cache, BELAY_CACHE_AWAY_LOAD, 60000, 0);
   expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   cache.loading = LOAD_BY_TEST;
   for (int i = 0; i < 4; i++) { /* more often than `away_loads` at a time */
     char key[2] = {(char)('a' + i), 0};
     get_t early = {0}, late = {0};
-    begin_outage(&outages[1], bed);
+    begin_outage(&outages[1], env);
     start_get(&cache, &early, key);
-    bed_until(bed, cache.held == 1);
-    outages[1].end(bed->server);
+    env_until(env, cache.held == 1);
+    outages[1].end(env->server);
     start_get(&cache, &late, key);
-    bed_until(bed, cache_stats(&cache).joined == (uint64_t)i + 1);
+    env_until(env, cache_stats(&cache).joined == (uint64_t)i + 1);
     finish_load(&cache, "not kept");
-    bed_until(bed, cache.held == 1);
+    env_until(env, cache.held == 1);
     finish_load(&cache, "kept");
     assert_int_equal(end_of_get(&early), 0);
     assert_int_equal(end_of_get(&late), 0);
@@ -302,9 +302,9 @@ TEST(outage_ends_during_load) {
     assert_string_equal(late.data, "kept");
     get_free(&early);
     get_free(&late);
-    bed_until(bed, cache_stats(&cache).fills == (uint64_t)i + 2);
+    env_until(env, cache_stats(&cache).fills == (uint64_t)i + 2);
   }
-  end_outage(&outages[1], bed, &cache);
+  end_outage(&outages[1], env, &cache);
 }
 
 /* ---- many ---- */
@@ -336,19 +336,19 @@ TEST(many) {
   for (int i = 0; i < 3; i++) {
     cache_t cache = {0};
     batch_t batch = {.request.data = &batch};
-    bed_t *bed = bed_of(&cache, rows[i].away, 60000, 0);
+    env_t *env = env_of(&cache, rows[i].away, 60000, 0);
     unsigned loaded = fill_table(&cache);
-    begin_outage(&outages[0], bed);
-    bed_run_for(bed, 40);
+    begin_outage(&outages[0], env);
+    env_run_for(env, 40);
     cache.loading = LOAD_LATER;
     assert_int_equal(belay_cache_get_many(cache.handle, &batch.request, keys, 5, on_batch), 0);
-    bed_until(bed, batch.ended == 1);
+    env_until(env, batch.ended == 1);
     assert_int_equal(batch.values, rows[i].values);
     assert_int_equal(batch.stale, rows[i].stale);
     assert_int_equal(batch.away, 5 - rows[i].values);
     assert_int_equal(cache.loaded, loaded + (rows[i].away == BELAY_CACHE_AWAY_LOAD ? 2 : 0));
-    bed_until(bed, cache.timers == 0);
-    end_outage(&outages[0], bed, &cache);
+    env_until(env, cache.timers == 0);
+    end_outage(&outages[0], env, &cache);
   }
 }
 
@@ -358,11 +358,11 @@ TEST(while_it_is_loaded) {
   for (int i = 0; i < OUTAGES; i++) {
     cache_t cache = {.loading = LOAD_BY_TEST};
     get_t value = {0}, failure = {0};
-    bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_FAIL, 60000, 0);
+    env_t *env = env_of(&cache, BELAY_CACHE_AWAY_FAIL, 60000, 0);
     start_get(&cache, &value, "home");
     start_get(&cache, &failure, "bad");
-    bed_until(bed, cache.held == 2);
-    begin_outage(&outages[i], bed);
+    env_until(env, cache.held == 2);
+    begin_outage(&outages[i], env);
     int64_t began = clock_now();
     finish_load(&cache, "here");
     fail_load(&cache, 7);
@@ -371,9 +371,9 @@ TEST(while_it_is_loaded) {
     /* no get waits until the absence is stored */
     assert_true(clock_since_ms(began) < TIMEOUT_MS + lag());
     get_free(&value);
-    bed_until(bed, cache_stats(&cache).loading == 0);
+    env_until(env, cache_stats(&cache).loading == 0);
     assert_int_equal(cache_stats(&cache).fills, 0);
-    end_outage(&outages[i], bed, &cache);
+    end_outage(&outages[i], env, &cache);
   }
 }
 
@@ -382,17 +382,17 @@ TEST(outage_during_foreign_load) {
     bool load = i >= OUTAGES;
     cache_t cache = {0};
     get_t get = {0};
-    bed_t *bed = bed_of(&cache, load ? BELAY_CACHE_AWAY_LOAD : BELAY_CACHE_AWAY_FAIL, 60000, 0);
-    server_do(bed->server, "SET", LEASE, "somebody", "PX", "60000", NULL);
+    env_t *env = env_of(&cache, load ? BELAY_CACHE_AWAY_LOAD : BELAY_CACHE_AWAY_FAIL, 60000, 0);
+    server_do(env->server, "SET", LEASE, "somebody", "PX", "60000", NULL);
     start_get(&cache, &get, "home");
-    bed_until(bed, cache_stats(&cache).waits == 1);
-    outages[i % OUTAGES].begin(bed->server);
+    env_until(env, cache_stats(&cache).waits == 1);
+    outages[i % OUTAGES].begin(env->server);
     int status = end_of_get(&get);
     assert_true(load ? status == 0 : is_away(status));
     assert_int_equal(cache.loaded, load);
     assert_int_equal(cache_stats(&cache).losers, load);
     get_free(&get);
-    end_outage(&outages[i % OUTAGES], bed, &cache);
+    end_outage(&outages[i % OUTAGES], env, &cache);
   }
 }
 
@@ -400,47 +400,47 @@ TEST(outage_during_foreign_load) {
 TEST(outage_during_refresh) {
   cache_t cache = {0};
   belay_client_options_t client = short_calls();
-  bed_t *bed = bed_open(&client);
+  env_t *env = env_open(&client);
   belay_cache_options_t options = cache_options(&cache);
   options.ttl_ms = 10;
   options.stale_ms = 60000;
   options.lease_ms = 200; /* nor can it be given back */
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_run_for(bed, 15);
+  env_run_for(env, 15);
   cache.loading = LOAD_BY_TEST;
   expect_stale(&cache, "home", "home#1", 0);
-  bed_until(bed, cache.held == 1);
-  begin_outage(&outages[1], bed);
+  env_until(env, cache.held == 1);
+  begin_outage(&outages[1], env);
   finish_load(&cache, "new");
-  bed_until(bed, cache_stats(&cache).loading == 0);
-  outages[1].end(bed->server);
+  env_until(env, cache_stats(&cache).loading == 0);
+  outages[1].end(env->server);
   while (cache.held == 0) { /* the lease must be over */
     expect_stale(&cache, "home", "home#1", 0);
-    bed_run_for(bed, 5);
+    env_run_for(env, 5);
   }
   finish_load(&cache, "new");
-  bed_until(bed, cache_stats(&cache).fills == 2);
-  end_outage(&outages[1], bed, &cache);
+  env_until(env, cache_stats(&cache).fills == 2);
+  end_outage(&outages[1], env, &cache);
 }
 
 /* The table does not keep for such times what the server has not any more. */
 TEST(absent_value_not_kept) {
   cache_t cache = {0};
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_cache_options_t options = cache_options(&cache);
   options.away = BELAY_CACHE_AWAY_STALE;
   options.ttl_ms = 20;
   options.stale_ms = 60000;
   options.local_bytes = 1 << 20;
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_run_for(bed, 30);
+  env_run_for(env, 30);
   cache.absent = true;
   expect_stale(&cache, "home", "home#1", 0);
-  bed_until(bed, cache.loaded == 2 && cache_stats(&cache).loading == 0);
-  begin_outage(&outages[1], bed);
+  env_until(env, cache.loaded == 2 && cache_stats(&cache).loading == 0);
+  begin_outage(&outages[1], env);
   expect_away(&cache, "home");
   cache.absent = false;
-  end_outage(&outages[1], bed, &cache);
+  end_outage(&outages[1], env, &cache);
 }

@@ -8,7 +8,7 @@
 /* ---- what a load stands on goes ---- */
 
 static void await_load(cache_t *cache) {
-  bed_until(cache->bed, cache->held == 1);
+  env_until(cache->env, cache->held == 1);
 }
 
 static void begin_load(cache_t *cache, get_t *get) {
@@ -23,21 +23,21 @@ static void expect_data(get_t *get, const char *value) {
 CACHE_TEST_OF(scripts_are_forgotten, cache->loading = LOAD_BY_TEST) {
   for (int i = 0; i < 3; i++) {
     get_t get = {0};
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     begin_load(cache, &get);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     if (i == 0)
       finish_load(cache, "a");
     else
       fail_load(cache, 7);
     assert_int_equal(end_of_get(&get), i == 0 ? 0 : BELAY_ELOAD);
     get_free(&get);
-    bed_settle(bed);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    env_settle(env);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     if (i == 0)
       expect_cached(cache, "home", "a", BELAY_CACHE_FROM_SERVER);
     expect_put(cache, "home", "b", true);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     expect_touch(cache, "home", 60000, true);
     expect_cached(cache, "home", "b", BELAY_CACHE_FROM_SERVER);
     expect_invalidate(cache, "home");
@@ -55,7 +55,7 @@ static size_t tag_home(const char *key, size_t key_len, belay_bytes_t tags[BELAY
 typedef enum blow { FLUSHED, EVICTED, EXPIRED, INVALIDATED, UNTAGGED, BLOWS } blow_t;
 
 static void strike(cache_t *cache, blow_t blow) {
-  server_t *server = cache->bed->server;
+  server_t *server = cache->env->server;
   switch (blow) {
   case FLUSHED:
     server_do(server, "FLUSHALL", NULL);
@@ -79,7 +79,7 @@ static void strike(cache_t *cache, blow_t blow) {
 /* Gets from before the loss are served by the first load, later gets by the next one. */
 TEST(load_prerequisites_lost) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
-    bed_t *bed = bed_open(NULL);
+    env_t *env = env_open(NULL);
     cache_t cache = {.loading = LOAD_BY_TEST};
     get_t early = {0}, late = {0};
     belay_cache_result_t result;
@@ -87,11 +87,11 @@ TEST(load_prerequisites_lost) {
     options.local_bytes = 1 << 20;
     options.local_ttl_ms = 60000;
     options.tags = blow == UNTAGGED ? tag_home : NULL;
-    cache_open(&cache, bed, &options);
+    cache_open(&cache, env, &options);
     begin_load(&cache, &early);
     strike(&cache, blow);
     start_get(&cache, &late, "home");
-    bed_until(bed, cache_stats(&cache).joined == 1);
+    env_until(env, cache_stats(&cache).joined == 1);
     finish_load(&cache, "old");
     expect_data(&early, "old");
     await_load(&cache);
@@ -99,38 +99,38 @@ TEST(load_prerequisites_lost) {
     assert_int_equal(cache.loaded, 2);
     assert_int_equal(cache_stats(&cache).refused_fills, blow != UNTAGGED);
     if (blow != UNTAGGED)
-      assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
+      assert_int_equal(server_integer(env->server, "EXISTS", KEY, NULL), 0);
     assert_int_equal(belay_cache_peek(cache.handle, belay_string("home"), &result), BELAY_EAGAIN);
     finish_load(&cache, "new");
     expect_data(&late, "new");
-    bed_until(bed, cache_stats(&cache).loading == 0);
+    env_until(env, cache_stats(&cache).loading == 0);
     assert_int_equal(belay_cache_peek(cache.handle, belay_string("home"), &result), 0);
     assert_memory_equal(result.data, "new", 3);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
 /* Without such gets the value is not stored either. */
 TEST(invalid_entry_removed) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
-    bed_t *bed = bed_open(NULL);
+    env_t *env = env_open(NULL);
     cache_t cache = {.loading = LOAD_BY_TEST};
     get_t early = {0}, late = {0};
     belay_cache_options_t options = cache_options(&cache);
     options.local_bytes = 1 << 20;
     options.tags = blow == UNTAGGED ? tag_home : NULL;
-    cache_open(&cache, bed, &options);
+    cache_open(&cache, env, &options);
     begin_load(&cache, &early);
     strike(&cache, blow);
     finish_load(&cache, "old");
     expect_data(&early, "old");
-    bed_until(bed, cache_stats(&cache).loading == 0);
+    env_until(env, cache_stats(&cache).loading == 0);
     begin_load(&cache, &late);
     finish_load(&cache, "new");
     expect_data(&late, "new");
-    bed_settle(bed);
+    env_settle(env);
     expect_cached(&cache, "home", "new", BELAY_CACHE_FROM_LOCAL);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -141,7 +141,7 @@ CACHE_TEST_OF(a_put_beats_a_load, cache->loading = LOAD_BY_TEST) {
   expect_cached(cache, "home", "put", BELAY_CACHE_FROM_SERVER); /* does not wait */
   finish_load(cache, "old");
   expect_data(&early, "old");
-  bed_settle(bed);
+  env_settle(env);
   assert_int_equal(cache_stats(cache).refused_fills, 1);
   expect_cached(cache, "home", "put", BELAY_CACHE_FROM_SERVER);
 }
@@ -154,7 +154,7 @@ CACHE_TEST_OF(failure_after_invalidation_not_stored, o.error_ms = 60000;
   expect_invalidate(cache, "home");
   fail_load(cache, 7);
   assert_int_equal(end_of_get(&early), BELAY_ELOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   begin_load(cache, &late);
   finish_load(cache, "new");
   expect_data(&late, "new");
@@ -162,60 +162,60 @@ CACHE_TEST_OF(failure_after_invalidation_not_stored, o.error_ms = 60000;
 
 /* ---- the lease goes ---- */
 
-BED_TEST(the_lease_is_lost_in_the_middle) {
+ENV_TEST(the_lease_is_lost_in_the_middle) {
   cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
   get_t first = {0}, second = {0};
-  cache_open(&one, bed, NULL);
-  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), NULL), NULL);
+  cache_open(&one, env, NULL);
+  cache_open_on(&two, env, env_connect(env, server_url(env->server), NULL), NULL);
   begin_load(&one, &first);
   start_get(&two, &second, "home");
-  bed_until(bed, cache_stats(&two).waits == 1);
+  env_until(env, cache_stats(&two).waits == 1);
   assert_int_equal(two.loaded, 0);
-  assert_int_equal(server_integer(bed->server, "DEL", LEASE, NULL), 1);
+  assert_int_equal(server_integer(env->server, "DEL", LEASE, NULL), 1);
   await_load(&two);
   finish_load(&one, "one");
   expect_data(&first, "one");
-  bed_until(bed, cache_stats(&one).loading == 0);
+  env_until(env, cache_stats(&one).loading == 0);
   assert_int_equal(cache_stats(&one).refused_fills, 1);
   finish_load(&two, "two");
   expect_data(&second, "two");
-  bed_settle(bed);
+  env_settle(env);
   expect_cached(&one, "home", "two", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(one.loaded + two.loaded, 2);
 }
 
 /* ---- no memory ---- */
 
-static void set_maxmemory(bed_t *bed, const char *bytes) {
-  server_do(bed->server, "CONFIG", "SET", "maxmemory", bytes, NULL);
+static void set_maxmemory(env_t *env, const char *bytes) {
+  server_do(env->server, "CONFIG", "SET", "maxmemory", bytes, NULL);
 }
 
 TEST(the_server_has_no_memory) {
   for (int lock = 0; lock < 2; lock++) {
-    bed_t *bed = bed_open(NULL);
+    env_t *env = env_open(NULL);
     cache_t cache = {0};
     belay_cache_options_t options = cache_options(&cache);
     options.lock = lock == 1;
-    cache_open(&cache, bed, &options);
-    set_maxmemory(bed, "1");
+    cache_open(&cache, env, &options);
+    set_maxmemory(env, "1");
     expect_no_value(&cache, "home", BELAY_EOOM); /* it is no miss */
     assert_int_equal(cache.loaded, 0);
-    set_maxmemory(bed, "0");
+    set_maxmemory(env, "0");
     cache.loading = LOAD_BY_TEST;
     get_t get = {0};
     begin_load(&cache, &get);
-    set_maxmemory(bed, "1");
+    set_maxmemory(env, "1");
     finish_load(&cache, "full");
     expect_data(&get, "full"); /* it was loaded */
-    bed_until(bed, cache_stats(&cache).loading == 0);
+    env_until(env, cache_stats(&cache).loading == 0);
     assert_int_equal(cache_stats(&cache).fills, 0);
-    assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
-    set_maxmemory(bed, "0");
+    assert_int_equal(server_integer(env->server, "EXISTS", KEY, NULL), 0);
+    set_maxmemory(env, "0");
     cache.loading = LOAD_AT_ONCE;
     expect_cached(&cache, "home", "home#2", BELAY_CACHE_FROM_LOAD);
-    bed_settle(bed);
+    env_settle(env);
     expect_cached(&cache, "home", "home#2", BELAY_CACHE_FROM_SERVER);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -225,19 +225,19 @@ TEST(the_server_is_restarted_in_the_middle) {
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 20;
   client.timeout_ms = 5000 * slow();
-  bed_t *bed = bed_open(&client);
+  env_t *env = env_open(&client);
   cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
   get_t first = {0}, second = {0}, third = {0};
-  cache_open(&one, bed, NULL);
-  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), &client), NULL);
+  cache_open(&one, env, NULL);
+  cache_open_on(&two, env, env_connect(env, server_url(env->server), &client), NULL);
   begin_load(&one, &first);
   start_get(&two, &second, "home");
-  bed_until(bed, cache_stats(&two).waits == 1);
-  server_kill(bed->server);
-  server_restart(bed->server); /* the value is lost */
+  env_until(env, cache_stats(&two).waits == 1);
+  server_kill(env->server);
+  server_restart(env->server); /* the value is lost */
   await_load(&two);
   start_get(&one, &third, "home"); /* not by the earlier load */
-  bed_until(bed, cache_stats(&one).joined == 1);
+  env_until(env, cache_stats(&one).joined == 1);
   finish_load(&one, "one");
   expect_data(&first, "one");
   finish_load(&two, "two");
@@ -245,5 +245,5 @@ TEST(the_server_is_restarted_in_the_middle) {
   expect_data(&third, "two");
   assert_int_equal(one.loaded + two.loaded, 2);
   expect_cached(&one, "home", "two", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
+  env_close(env);
 }

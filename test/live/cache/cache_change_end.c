@@ -8,13 +8,13 @@ typedef enum ending { CANCEL, CLOSE_CACHE, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } 
 
 static void end_it(relayed_t *relayed, change_t *change, ending_t how) {
   if (how == CANCEL) {
-    relayed->bed->inside++;
+    relayed->env->inside++;
     assert_error(belay_request_cancel(&change->request), 0);
-    relayed->bed->inside--;
+    relayed->env->inside--;
   } else {
     assert_error(how == CLOSE_CACHE    ? begin_close_cache(relayed->cache)
-                 : how == CLOSE_CLIENT ? begin_client_close(relayed->bed)
-                                       : begin_belay_close(relayed->bed),
+                 : how == CLOSE_CLIENT ? begin_client_close(relayed->env)
+                                       : begin_belay_close(relayed->env),
                  0);
   }
 }
@@ -27,15 +27,15 @@ static void end_in_step(relayed_t *relayed, int which, const char *command, endi
   relayed->awaited = done ? deployment_publish() : command;
   relayed->sent = 0;
   assert_error(begin_nth_change(relayed->cache, &change, which, "page"), 0);
-  bed_until(relayed->bed, relayed->sent > 0);
+  env_until(relayed->env, relayed->sent > 0);
   assert_int_equal(change.ended, 0);
   end_it(relayed, &change, how);
   assert_int_equal(change.ended, 0); /* not inside */
-  bed_until(relayed->bed, change.ended == 1);
+  env_until(relayed->env, change.ended == 1);
   assert_error(change.status, done ? 0 : BELAY_ECANCELED);
   assert_int_equal(change.applied, done);
   if (how == CLOSE_CACHE)
-    bed_until(relayed->bed, relayed->cache->closed == 1);
+    env_until(relayed->env, relayed->cache->closed == 1);
   relayed->awaited = "";
 }
 

@@ -16,7 +16,7 @@ static void expect_end(change_t *change, bool applied) {
 /* The outcome of an unanswered request is unknown, and its late execution does no harm. */
 PLAIN_CACHE_TEST(no_answer_in_time) {
   expect_put(cache, "page", "before", true);
-  server_pause(bed->server);
+  server_pause(env->server);
   change_t changes[CHANGES] = {0};
   for (int which = 0; which < CHANGES; which++) {
     changes[which].request.timeout_ms = 60;
@@ -24,9 +24,9 @@ PLAIN_CACHE_TEST(no_answer_in_time) {
   }
   for (int which = 0; which < CHANGES; which++)
     assert_error(end_of_change(&changes[which]), BELAY_EUNKNOWN);
-  server_resume(bed->server);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0); /* the invalidation is executed */
+  server_resume(env->server);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), 0); /* the invalidation is executed */
 }
 
 /* The put has begun, and its store command is delayed. */
@@ -35,7 +35,7 @@ static void begin_and_wait(relayed_t *relayed, change_t *put) {
   relayed->sent = 0;
   relayed->slows = true;
   assert_error(begin_put(relayed->cache, put, "page", "value"), 0);
-  bed_until(relayed->bed, relayed->sent == 1);
+  env_until(relayed->env, relayed->sent == 1);
   relayed->awaited = "";
   assert_true(key_exists(relayed, GEN));
 }
@@ -88,9 +88,9 @@ PLAIN_CACHE_TEST(missing_rights) {
   for (int i = 0; i < 3; i++)
     for (int which = 0; which < CHANGES; which++) {
       expect_put(cache, "page", "before", true);
-      server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+      server_do(env->server, "ACL", "SETUSER", "default", rights[i], NULL);
       expect_refused(cache, which, refused[i][which] ? BELAY_EPERM : 0);
-      server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+      server_do(env->server, "ACL", "SETUSER", "default", "+@all", NULL);
       if (refused[i][which])
         expect_stored(cache, KEY, "before");
     }
@@ -104,21 +104,21 @@ TEST(too_much_at_once) {
   belay_cache_options_t o = plain_options();
   options.max_bytes = 1 << 16;
   o.max_value_bytes = sizeof value;
-  bed_t *bed = bed_open(&options);
+  env_t *env = env_open(&options);
   cache_t cache = {0};
   change_t puts[2] = {0};
-  cache_open(&cache, bed, &o);
+  cache_open(&cache, env, &o);
   expect_put(&cache, "page", "before", true);
-  server_pause(bed->server);
+  server_pause(env->server);
   for (int i = 0; i < 2; i++)
     assert_error(begin_put_bytes(&cache, &puts[i], i == 0 ? "page" : "other",
                                  belay_bytes(value, sizeof value), BELAY_DEFAULT),
                  0);
-  bed_run_for(bed, 20);
-  server_resume(bed->server);
+  env_run_for(env, 20);
+  server_resume(env->server);
   assert_error(end_of_change(&puts[0]), 0);
   assert_error(end_of_change(&puts[1]), BELAY_EBUSY);
   assert_true(puts[0].applied);
-  expect_ttls(bed->server);
-  bed_close(bed);
+  expect_ttls(env->server);
+  env_close(env);
 }

@@ -111,7 +111,7 @@ RELAYED_TEST(changes_done_or_unknown, true) {
     relay_delay(relayed->relay, 5);
     change.request.timeout_ms = i % 7 == 6 ? 60 : 0;
     assert_error(begin_nth_change(relayed->cache, &change, i % CHANGES, "page"), 0);
-    bed_run_for(relayed->bed, (int64_t)(i % 9) * 4);
+    env_run_for(relayed->env, (int64_t)(i % 9) * 4);
     if (change.ended == 0) {
       cuts++;
       relay_cut(relayed->relay);
@@ -134,7 +134,7 @@ RELAYED_TEST(failed_publication_ignored, false) {
   cache_t hasty = {0};
   belay_cache_options_t options = plain_options();
   options.local_ttl_ms = 50;
-  cache_open(&hasty, relayed->bed, &options);
+  cache_open(&hasty, relayed->env, &options);
   relayed->awaited = deployment_publish();
   for (int which = 0; which < CHANGES; which++) {
     change_t change = {0};
@@ -144,7 +144,7 @@ RELAYED_TEST(failed_publication_ignored, false) {
     int64_t before = clock_now();
     relay_delay(relayed->relay, 3);
     assert_error(begin_nth_change(&hasty, &change, which, "page"), 0);
-    bed_until(relayed->bed, relayed->sent == 1);
+    env_until(relayed->env, relayed->sent == 1);
     server_pause(relayed->server);
     expect_end(&change, true);
     assert_true(clock_since_ms(before) < 5000 * slow());

@@ -18,25 +18,25 @@
 typedef struct pair {
   server_t *server;
   relay_t *relay;
-  bed_t *bed;
+  env_t *env;
   cache_t far, near;
 } pair_t;
 
 static void pair_open(pair_t *pair) {
   pair->server = server_start(NULL);
   pair->relay = relay_start(server_path(pair->server));
-  pair->bed = bed_open_at(relay_url(pair->relay), NULL);
-  pair->bed->server = pair->server;
+  pair->env = env_open_at(relay_url(pair->relay), NULL);
+  pair->env->server = pair->server;
   const belay_cache_options_t options = plain_options();
-  cache_open(&pair->far, pair->bed, &options);
-  cache_open_on(&pair->near, pair->bed, bed_connect(pair->bed, server_url(pair->server), NULL),
+  cache_open(&pair->far, pair->env, &options);
+  cache_open_on(&pair->near, pair->env, env_connect(pair->env, server_url(pair->server), NULL),
                 &options);
   expect_put(&pair->near, "page", "before", true);
 }
 
 static void pair_close(pair_t *pair) {
   expect_ttls(pair->server);
-  bed_close(pair->bed);
+  env_close(pair->env);
   relay_stop(pair->relay);
 }
 
@@ -46,7 +46,7 @@ static void begin_slowly(pair_t *pair, change_t *change) {
   relay_delay(pair->relay, 100);
   assert_error(begin_put(&pair->far, change, "page", "old"), 0);
   while (server_integer(pair->server, "EXISTS", GEN, NULL) == 0)
-    uv_run(&pair->bed->loop, UV_RUN_NOWAIT);
+    uv_run(&pair->env->loop, UV_RUN_NOWAIT);
 }
 
 TEST(an_invalidation_beats_a_put) {
@@ -90,9 +90,9 @@ TEST(concurrent_puts) {
 
 /* One that has begun and not ended is out of the race when a put begins. */
 PLAIN_CACHE_TEST(a_put_beats_a_load) {
-  server_do(bed->server, "SET", GEN, "somebody's load.", "PX", "60000", NULL);
+  server_do(env->server, "SET", GEN, "somebody's load.", "PX", "60000", NULL);
   expect_put(cache, "page", "value", true);
-  assert_int_equal(server_keys(bed->server), 1);
+  assert_int_equal(server_keys(env->server), 1);
   expect_stored(cache, KEY, "value");
 }
 
@@ -136,18 +136,18 @@ PLAIN_CACHE_TEST_OF(changes_invalidate_own_table, o.local_bytes = 1 << 16) {
 
 TEST(publication_of_changes) {
   needs_one_process("one place to listen at");
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   resp_client_t listener;
   const resp_words_t words = {
       2, {deployment_subscribe(), DROPPED}, {strlen(deployment_subscribe()), strlen(DROPPED)}};
-  assert_int_equal(acl_dial(NULL, &listener, server_path(bed->server)), 0);
+  assert_int_equal(acl_dial(NULL, &listener, server_path(env->server)), 0);
   resp_free(resp_call(&listener, &words));
   for (int quiet = 0; quiet < 2; quiet++) {
     cache_t cache = {0};
     belay_cache_options_t options = plain_options();
     options.quiet = quiet == 1;
-    cache_open(&cache, bed, &options);
-    int64_t before = server_publications(bed->server);
+    cache_open(&cache, env, &options);
+    int64_t before = server_publications(env->server);
     for (int which = 0; which < CHANGES; which++) {
       change_t change = {0};
       char expected[] = "$8\r\n01234567\r\n", got[256];
@@ -164,8 +164,8 @@ TEST(publication_of_changes) {
       assert_non_null(memmem(got, (size_t)n, DROPPED, strlen(DROPPED)));
     }
     /* put tells who waits for the key, too */
-    assert_int_equal(server_publications(bed->server) - before, quiet == 1 ? 1 : 4);
+    assert_int_equal(server_publications(env->server) - before, quiet == 1 ? 1 : 4);
   }
   resp_hang_up(&listener);
-  bed_close(bed);
+  env_close(env);
 }

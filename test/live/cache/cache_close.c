@@ -68,14 +68,14 @@ static void on_added(belay_request_t *request, int status, bool added) {
   *(bool *)request->data = true;
 }
 
-static void add_to_filter(bed_t *bed, belay_bloom_t *filter, const char *item) {
+static void add_to_filter(env_t *env, belay_bloom_t *filter, const char *item) {
   bool done = false;
   belay_request_t request = {.data = &done};
   assert_int_equal(belay_bloom_add(filter, &request, belay_string(item), on_added), 0);
-  bed_until(bed, done);
+  env_until(env, done);
 }
 
-static void make(cache_t *cache, bed_t *bed, way_t way) {
+static void make(cache_t *cache, env_t *env, way_t way) {
   belay_cache_options_t options = cache_options(cache);
   options.lock = way != PLAIN;
   options.local_bytes = 1 << 16;
@@ -83,10 +83,10 @@ static void make(cache_t *cache, bed_t *bed, way_t way) {
   options.retry_max_ms = 5;
   options.error_ms = way == FAILING ? 60000 : 0;
   if (way == GUARDED) {
-    options.limiter = new_limiter(bed->client);
-    options.filter = new_filter(bed->client);
-    add_to_filter(bed, options.filter, "home");
-    add_to_filter(bed, options.filter, "a");
+    options.limiter = new_limiter(env->client);
+    options.filter = new_filter(env->client);
+    add_to_filter(env, options.filter, "home");
+    add_to_filter(env, options.filter, "a");
   }
   if (way == REFRESHING) {
     options.ttl_ms = 1;
@@ -95,14 +95,14 @@ static void make(cache_t *cache, bed_t *bed, way_t way) {
   }
   cache->error = way == FAILING ? 7 : 0;
   cache->loading = LOAD_LATER;
-  cache_open(cache, bed, &options);
+  cache_open(cache, env, &options);
 }
 
-static void end_it(bed_t *bed, cache_t *cache, ending_t ending) {
+static void end_it(env_t *env, cache_t *cache, ending_t ending) {
   if (ending == CACHE)
     assert_int_equal(begin_close_cache(cache), 0);
   else
-    assert_int_equal(ending == CLIENT ? begin_client_close(bed) : begin_belay_close(bed), 0);
+    assert_int_equal(ending == CLIENT ? begin_client_close(env) : begin_belay_close(env), 0);
 }
 
 /* Two gets, many, a put; and the end. True: it came before all was over. */
@@ -111,7 +111,7 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
   belay_client_options_t client = client_options();
   client.trace = on_trace;
   client.close_timeout_ms = 500 * slow();
-  bed_t *bed = bed_open_at(server_url(server), &client);
+  env_t *env = env_open_at(server_url(server), &client);
   cache_t cache = {0};
   get_t gets[2] = {0};
   change_t change = {0};
@@ -119,7 +119,7 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
   server_do(server, "FLUSHALL", NULL);
   if (way == WAITING)
     server_do(server, "SET", LEASE, "somebody", "PX", "20", NULL);
-  make(&cache, bed, way);
+  make(&cache, env, way);
   if (way == REFRESHING) {
     expect_put(&cache, "home", "old", true);
     stall_ms(3);
@@ -130,15 +130,15 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
   batch.begun += belay_cache_get_many(cache.handle, &batch.request, keys, 3, on_batch) == 0;
   assert_int_equal(begin_put(&cache, &change, "put", "value"), 0);
   assert_int_equal(belay_cache_keep_fresh(cache.handle, belay_string("home")), 0);
-  bed_until(bed, moment.now >= at ||
+  env_until(env, moment.now >= at ||
                      (cache.pending == 0 && batch.ended == 1 && cache_stats(&cache).loading == 0));
   bool before = cache.pending > 0 || batch.ended == 0 || cache_stats(&cache).loading > 0;
-  end_it(bed, &cache, ending);
+  end_it(env, &cache, ending);
   assert_int_equal(belay_cache_get(cache.handle, &gets[0].request, belay_string("x"), on_got),
                    BELAY_ECLOSING);
-  bed_until(bed, ending == CACHE    ? cache.closed == 1
-                 : ending == CLIENT ? bed->client_closed == 1
-                                    : bed->belay_closed == 1);
+  env_until(env, ending == CACHE    ? cache.closed == 1
+                 : ending == CLIENT ? env->client_closed == 1
+                                    : env->belay_closed == 1);
   assert_int_equal(cache.pending, 0);
   assert_int_equal(batch.ended, batch.begun);
   for (int i = 0; i < 2; i++) {
@@ -146,8 +146,8 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
     get_free(&gets[i]);
   }
   assert_int_equal(change.ended, 1);
-  bed_until(bed, cache.timers == 0); /* loads end, whose cache is gone; before the allocator is */
-  bed_close(bed);
+  env_until(env, cache.timers == 0); /* loads end, whose cache is gone; before the allocator is */
+  env_close(env);
   if (way != WAITING) /* another process has the lease */
     assert_int_equal(server_integer(server, "EXISTS", LEASE, NULL), 0);
   return before;
@@ -179,7 +179,7 @@ TEST(all_is_closed_at_every_moment) {
 /* ---- from inside ---- */
 
 typedef struct inside {
-  bed_t *bed;
+  env_t *env;
   cache_t cache;
   ending_t ending;
   belay_cache_load_t *loads[8];
@@ -196,7 +196,7 @@ static void load_and_close(belay_cache_load_t *load, const char *key, size_t key
   else
     inside->loads[inside->n++] = load;
   if (inside->calls++ == 0)
-    end_it(inside->bed, &inside->cache, inside->ending);
+    end_it(inside->env, &inside->cache, inside->ending);
   if (!inside->before)
     assert_false(belay_cache_load_is_wanted(load));
 }
@@ -215,62 +215,62 @@ TEST_ON(a_loader_ends_everything, server, server_start(NULL)) {
     get_t gets[3] = {0};
     batch_t batch = {.request.data = &batch};
     server_do(server, "FLUSHALL", NULL);
-    inside.bed = bed_open_at(server_url(server), NULL);
+    inside.env = env_open_at(server_url(server), NULL);
     belay_cache_options_t options = cache_options(&inside.cache);
     options.lock = false;
     options.load = load_and_close;
     options.load_many = many ? load_many_and_close : NULL;
     options.arg = &inside;
-    cache_open(&inside.cache, inside.bed, &options);
+    cache_open(&inside.cache, inside.env, &options);
     for (int j = 0; j < 3; j++)
       start_get(&inside.cache, &gets[j], keys[j].data);
     static const belay_bytes_t others[] = {{"d", 1}, {"e", 1}, {"a", 1}};
     assert_int_equal(belay_cache_get_many(inside.cache.handle, &batch.request, others, 3, on_batch),
                      0);
-    bed_until(inside.bed, inside.ending == CACHE    ? inside.cache.closed == 1
-                          : inside.ending == CLIENT ? inside.bed->client_closed == 1
-                                                    : inside.bed->belay_closed == 1);
+    env_until(inside.env, inside.ending == CACHE    ? inside.cache.closed == 1
+                          : inside.ending == CLIENT ? inside.env->client_closed == 1
+                                                    : inside.env->belay_closed == 1);
     assert_int_equal(inside.cache.pending, 0);
     assert_int_equal(batch.ended, 1);
     for (unsigned j = 0; j < inside.n; j++)
       assert_int_equal(belay_cache_load_done(inside.loads[j], belay_string("v")), 0);
     for (int j = 0; j < 3; j++)
       get_free(&gets[j]);
-    bed_close(inside.bed);
+    env_close(inside.env);
   }
 }
 
 static ending_t ending_in_callback;
 
 static void end_in_callback(get_t *get) {
-  if (get->cache->closing == 0 && get->cache->bed->client_closed == 0)
-    end_it(get->cache->bed, get->cache, ending_in_callback);
+  if (get->cache->closing == 0 && get->cache->env->client_closed == 0)
+    end_it(get->cache->env, get->cache, ending_in_callback);
   get->cache->closing++;
 }
 
 /* The callback of a get that is served at once, of one that waits, and of one that fails. */
 TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
   for (unsigned i = 0; i < ENDINGS * 3; i++) {
-    bed_t *bed = bed_open_at(server_url(server), NULL);
+    env_t *env = env_open_at(server_url(server), NULL);
     cache_t cache = {.error = i % 3 == 2 ? 7 : 0};
     get_t gets[20] = {0};
     server_do(server, "FLUSHALL", NULL);
     ending_in_callback = (ending_t)(i / 3);
-    cache_open(&cache, bed, NULL);
+    cache_open(&cache, env, NULL);
     if (i % 3 == 0)
       expect_put(&cache, "home", "put", true);
     for (int j = 0; j < 20; j++) {
       gets[j].then = end_in_callback;
       start_get(&cache, &gets[j], j % 2 == 0 ? "home" : "other");
     }
-    bed_until(bed, ending_in_callback == CACHE    ? cache.closed == 1
-                   : ending_in_callback == CLIENT ? bed->client_closed == 1
-                                                  : bed->belay_closed == 1);
+    env_until(env, ending_in_callback == CACHE    ? cache.closed == 1
+                   : ending_in_callback == CLIENT ? env->client_closed == 1
+                                                  : env->belay_closed == 1);
     for (int j = 0; j < 20; j++) {
       assert_int_equal(gets[j].ended, 1);
       get_free(&gets[j]);
     }
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -278,34 +278,34 @@ TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
 
 TEST_ON(loads_end_after_all_is_gone, server, server_start(NULL)) {
   for (ending_t ending = CACHE; ending < ENDINGS; ending++) {
-    bed_t *bed = bed_open_at(server_url(server), NULL);
+    env_t *env = env_open_at(server_url(server), NULL);
     cache_t cache = {.loading = LOAD_BY_TEST};
     get_t gets[3] = {0};
     server_do(server, "FLUSHALL", NULL);
-    cache_open(&cache, bed, NULL);
+    cache_open(&cache, env, NULL);
     for (int i = 0; i < 3; i++) {
       char key[2] = {(char)('a' + i), 0};
       start_get(&cache, &gets[i], key);
     }
-    bed_until(bed, cache.held == 3);
+    env_until(env, cache.held == 3);
     for (int i = 0; i < 3; i++)
       assert_true(belay_cache_load_is_wanted(cache.loads[i]));
-    end_it(bed, &cache, ending);
+    end_it(env, &cache, ending);
     for (int i = 0; i < 3; i++)
       assert_false(belay_cache_load_is_wanted(cache.loads[i]));
-    bed_until(bed, ending == CACHE    ? cache.closed == 1
-                   : ending == CLIENT ? bed->client_closed == 1
-                                      : bed->belay_closed == 1);
+    env_until(env, ending == CACHE    ? cache.closed == 1
+                   : ending == CLIENT ? env->client_closed == 1
+                                      : env->belay_closed == 1);
     for (int i = 0; i < 3; i++)
       assert_int_equal(gets[i].result.status, BELAY_ECANCELED);
     assert_int_equal(server_keys(server), 3); /* generations; leases are given back */
-    assert_true(bed->bytes > 0);
+    assert_true(env->bytes > 0);
     finish_load(&cache, "value");
     finish_load_absent(&cache);
     fail_load(&cache, 7);
     if (ending == LOOP)
-      assert_int_equal(bed->bytes, 0);
-    bed_close(bed);
+      assert_int_equal(env->bytes, 0);
+    env_close(env);
   }
 }
 
@@ -319,14 +319,14 @@ CACHE_TEST_OF(a_load_takes_too_long, o.load_timeout_ms = 40; cache->loading = LO
     assert_in_range(clock_since_ms(began), 38, 3000 * slow());
     assert_int_equal(cache->held, i + 1);
     assert_false(belay_cache_load_is_wanted(cache->loads[i]));
-    bed_until(bed, cache_stats(cache).loading == 0);
+    env_until(env, cache_stats(cache).loading == 0);
   }
   assert_int_equal(cache_stats(cache).load_failures, 2);
   cache->loading = LOAD_AT_ONCE;
   expect_cached(cache, "home", "home#3", BELAY_CACHE_FROM_LOAD);
   finish_load(cache, "late"); /* nobody wants them */
   fail_load(cache, 7);
-  bed_settle(bed);
+  env_settle(env);
   expect_cached(cache, "home", "home#3", BELAY_CACHE_FROM_SERVER);
 }
 
@@ -336,18 +336,18 @@ CACHE_TEST_OF(a_load_takes_too_long, o.load_timeout_ms = 40; cache->loading = LO
 CACHE_TEST_OF(a_load_loses_its_lease, o.lease_ms = 100; cache->loading = LOAD_BY_TEST) {
   get_t first = {0}, second = {0};
   start_get(cache, &first, "home");
-  bed_until(bed, cache->held == 1);
-  server_do(bed->server, "SET", LEASE, "another", NULL);
-  bed_run_for(bed, 150); /* it is known */
+  env_until(env, cache->held == 1);
+  server_do(env->server, "SET", LEASE, "another", NULL);
+  env_run_for(env, 150); /* it is known */
   start_get(cache, &second, "home");
-  bed_until(bed, cache_stats(cache).joined == 1);
+  env_until(env, cache_stats(cache).joined == 1);
   expect_invalidate(cache, "home");
   finish_load(cache, "one");
   expect_got_value(&first, "one", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).waits == 1);
+  env_until(env, cache_stats(cache).waits == 1);
   assert_int_equal(cache->loaded, 1);
-  server_do(bed->server, "DEL", LEASE, NULL);
-  bed_until(bed, cache->held == 1);
+  server_do(env->server, "DEL", LEASE, NULL);
+  env_until(env, cache->held == 1);
   finish_load(cache, "two");
   expect_got_value(&second, "two", BELAY_CACHE_FROM_LOAD);
 }
@@ -369,6 +369,6 @@ CACHE_TEST_OF(no_load_starts_after_close, o.load = close_it; o.lock = false) {
     start_get(cache, &gets[i], key);
   for (int i = 0; i < 8; i++)
     expect_got_nothing(&gets[i], BELAY_ECANCELED);
-  bed_until(bed, cache->closed == 1);
+  env_until(env, cache->closed == 1);
   assert_int_equal(cache->loaded, 1);
 }

@@ -41,7 +41,7 @@ typedef enum fault {
 typedef struct faulty {
   server_t *server;
   relay_t *relay;
-  bed_t *bed;
+  env_t *env;
   cache_t cache;
   resp_client_t monitor;
   step_id_t step;
@@ -70,16 +70,16 @@ static void faulty_open(faulty_t *faulty) {
   client.reconnect_max_ms = 20;
   client.trace = on_trace;
   client.trace_ctx = faulty;
-  faulty->bed = bed_open_at(relay_url(faulty->relay), &client);
-  faulty->bed->server = faulty->server;
+  faulty->env = env_open_at(relay_url(faulty->relay), &client);
+  faulty->env->server = faulty->server;
   belay_cache_options_t options = cache_options(&faulty->cache);
   options.retry_min_ms = 5;
   options.retry_max_ms = 20;
   options.lease_ms = 300 * slow(); /* a late executed lease can block other loads for this time */
   options.error_ms = 60000;
-  cache_open(&faulty->cache, faulty->bed, &options);
+  cache_open(&faulty->cache, faulty->env, &options);
   expect_cached(&faulty->cache, "other", "other#1", BELAY_CACHE_FROM_LOAD); /* scripts are known */
-  bed_settle(faulty->bed);
+  env_settle(faulty->env);
   assert_int_equal(acl_dial(NULL, &faulty->monitor, server_path(faulty->server)), 0);
   assert_int_equal(resp_send(faulty->monitor.fd, "MONITOR\r\n", 9), 0);
 }
@@ -92,9 +92,9 @@ static bool was_executed(const faulty_t *faulty) {
 static void harm(faulty_t *faulty, fault_t fault) {
   if (fault == LOST)
     while (!was_executed(faulty))
-      uv_run(&faulty->bed->loop, UV_RUN_NOWAIT);
+      uv_run(&faulty->env->loop, UV_RUN_NOWAIT);
   else
-    bed_run_for(faulty->bed, faulty->delay_ms / 4); /* it has left the process */
+    env_run_for(faulty->env, faulty->delay_ms / 4); /* it has left the process */
   if (fault == HAUNTED)
     relay_haunt(faulty->relay);
   else if (fault != LATE)
@@ -115,7 +115,7 @@ static void play(faulty_t *faulty, step_id_t step, fault_t fault) {
   cache->loaded = 0;
   cache->error = step == FAIL ? 7 : 0;
   start_get(cache, &get, "home");
-  bed_until(faulty->bed, faulty->struck);
+  env_until(faulty->env, faulty->struck);
   harm(faulty, fault);
   assert_int_equal(end_of_get(&get), step == FAIL ? BELAY_ELOAD : 0);
   assert_int_equal(get.result.load_error, cache->error);
@@ -124,7 +124,7 @@ static void play(faulty_t *faulty, step_id_t step, fault_t fault) {
   assert_int_equal(get.result.from,
                    step == FAIL ? BELAY_CACHE_FROM_NOWHERE : BELAY_CACHE_FROM_LOAD);
   get_free(&get);
-  bed_until(faulty->bed, cache_stats(cache).loading == 0);
+  env_until(faulty->env, cache_stats(cache).loading == 0);
   if (step == FAIL)
     expect_no_value(cache, "home", BELAY_ELOAD); /* it is remembered */
   else if (step != BEGIN || fault != HAUNTED)    /* which forbids what is being loaded */
@@ -134,13 +134,13 @@ static void play(faulty_t *faulty, step_id_t step, fault_t fault) {
   assert_int_equal(server_integer(faulty->server, "EXISTS", KEY, NULL), 0);
   if (fault == HAUNTED)
     while (clock_since_ms(began) < 2 * faulty->delay_ms)
-      bed_run_for(faulty->bed, 5);
+      env_run_for(faulty->env, 5);
   assert_int_equal(server_integer(faulty->server, "EXISTS", KEY, NULL), 0);
   cache->error = 0;
   expect_cached(cache, "home", "home#2", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(cache->loaded, 2);
-  bed_until(faulty->bed, server_integer(faulty->server, "EXISTS", LEASE, NULL) == 0);
-  bed_settle(faulty->bed);
+  env_until(faulty->env, server_integer(faulty->server, "EXISTS", LEASE, NULL) == 0);
+  env_settle(faulty->env);
 }
 
 /* Values written under generations, as the server saw them: 16 bytes each, escaped. */
@@ -193,7 +193,7 @@ static void faulty_close(faulty_t *faulty) {
   expect_ttls(faulty->server);
   expect_fresh_generations(faulty);
   resp_hang_up(&faulty->monitor);
-  bed_close(faulty->bed);
+  env_close(faulty->env);
   relay_stop(faulty->relay);
 }
 

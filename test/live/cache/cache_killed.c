@@ -19,7 +19,7 @@ enum { PROCESSES = 4, WAITERS = 1000 };
 /* ---- one of the processes ---- */
 
 typedef struct member {
-  bed_t *bed;
+  env_t *env;
   cache_t cache;
   resp_client_t record_client; /* writes the records */
   int64_t load_ms;
@@ -67,7 +67,7 @@ static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, v
   write_down("INCR", LOADS, NULL);
   later->load = load;
   later->timer.data = later;
-  assert_int_equal(uv_timer_init(&member.bed->loop, &later->timer), 0);
+  assert_int_equal(uv_timer_init(&member.env->loop, &later->timer), 0);
   assert_int_equal(uv_timer_start(&later->timer, on_later, (uint64_t)member.load_ms, 0), 0);
 }
 
@@ -76,20 +76,20 @@ static void member_open(char **argv) {
   char url[300];
   snprintf(url, sizeof url, "unix://%s%s", acl_login(&(server_options_t){0}), argv[PATH]);
   member.load_ms = strtoll(argv[LOAD_MS], NULL, 10);
-  member.bed = bed_open_at(url, NULL);
+  member.env = env_open_at(url, NULL);
   assert_int_equal(acl_dial(NULL, &member.record_client, argv[PATH]), 0);
   belay_cache_options_t options = cache_options(&member.cache);
   options.load = on_load;
   options.lease_ms = strtoll(argv[LEASE_MS], NULL, 10);
   options.stale_ms = 60000;
   options.timeout_ms = 30000 * slow();
-  cache_open(&member.cache, member.bed, &options);
+  cache_open(&member.cache, member.env, &options);
 }
 
 static int member_close(void) {
-  bed_until(member.bed, member.cache.timers == 0 && cache_stats(&member.cache).loading == 0);
+  env_until(member.env, member.cache.timers == 0 && cache_stats(&member.cache).loading == 0);
   resp_hang_up(&member.record_client);
-  bed_close(member.bed);
+  env_close(member.env);
   return 0;
 }
 
@@ -142,7 +142,7 @@ static int be_reader(char **argv) {
     assert_int_equal(get.result.from, BELAY_CACHE_FROM_SERVER);
     stale += !over;
     longest = ms > longest ? ms : longest;
-    bed_run_for(member.bed, 5);
+    env_run_for(member.env, 5);
   }
   get_free(&get);
   printf("%u %" PRId64 "\n", stale, longest);
@@ -262,24 +262,24 @@ TEST(the_loader_stands_still) {
   assert_string_equal(line, mine);
   expect_well(&group.process[still]);
   assert_int_equal(loads(&group), 2);
-  bed_t *bed = bed_open_at(server_url(group.server), NULL);
+  env_t *env = env_open_at(server_url(group.server), NULL);
   cache_t cache = {0};
-  cache_open(&cache, bed, NULL);
+  cache_open(&cache, env, NULL);
   expect_cached(&cache, "home", stored, BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
+  env_close(env);
   server_stop(group.server);
 }
 
 /* A value that is stale in a moment. */
 static void put_old(server_t *server) {
-  bed_t *bed = bed_open_at(server_url(server), NULL);
+  env_t *env = env_open_at(server_url(server), NULL);
   cache_t cache = {0};
   belay_cache_options_t options = cache_options(&cache);
   options.ttl_ms = 1;
   options.stale_ms = 60000;
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   expect_put(&cache, "home", "old", true);
-  bed_close(bed);
+  env_close(env);
   stall_ms(5);
 }
 

@@ -7,7 +7,7 @@
 
 /* Two processes, whose loads the test ends. */
 typedef struct pair {
-  bed_t *bed;
+  env_t *env;
   cache_t one, two;
 } pair_t;
 
@@ -20,18 +20,18 @@ static belay_cache_options_t pair_options(void) {
 
 static pair_t *pair_open(const belay_cache_options_t *options) {
   pair_t *pair = calloc(1, sizeof *pair);
-  bed_t *bed = pair->bed = bed_open(NULL);
+  env_t *env = pair->env = env_open(NULL);
   pair->one.loading = pair->two.loading = LOAD_BY_TEST;
   belay_cache_options_t o = *options;
   o.arg = &pair->one;
-  cache_open(&pair->one, bed, &o);
+  cache_open(&pair->one, env, &o);
   o.arg = &pair->two;
-  cache_open_on(&pair->two, bed, bed_connect(bed, server_url(bed->server), NULL), &o);
+  cache_open_on(&pair->two, env, env_connect(env, server_url(env->server), NULL), &o);
   return pair;
 }
 
 static void pair_close(pair_t *pair) {
-  bed_close(pair->bed);
+  env_close(pair->env);
   free(pair);
 }
 
@@ -47,14 +47,14 @@ static void pair_close(pair_t *pair) {
 /* The first one loads it, until the test ends that. */
 static void begin_load(pair_t *pair, get_t *get) {
   start_get(&pair->one, get, "home");
-  bed_until(pair->bed, pair->one.held == 1);
+  env_until(pair->env, pair->one.held == 1);
 }
 
 /* And the second one waits for it. */
 static void begin_wait(pair_t *pair, get_t *get) {
   uint64_t waits = cache_stats(&pair->two).waits;
   start_get(&pair->two, get, "home");
-  bed_until(pair->bed, cache_stats(&pair->two).waits == waits + 1);
+  env_until(pair->env, cache_stats(&pair->two).waits == waits + 1);
 }
 
 static void end_load(pair_t *pair, get_t *get, const char *value) {
@@ -67,8 +67,8 @@ static void load_and_grow_old(pair_t *pair, const char *value, int64_t ttl_ms) {
   get_t get = {0};
   begin_load(pair, &get);
   end_load(pair, &get, value);
-  bed_until(pair->bed, cache_stats(&pair->one).loading == 0);
-  bed_run_for(pair->bed, ttl_ms + 10);
+  env_until(pair->env, cache_stats(&pair->one).loading == 0);
+  env_run_for(pair->env, ttl_ms + 10);
 }
 
 /* ---- the end of the wait ---- */
@@ -77,17 +77,17 @@ static void load_and_grow_old(pair_t *pair, const char *value, int64_t ttl_ms) {
  * now on, since a poll would come after the test has lost patience. */
 static void load_and_listen(pair_t *pair, get_t *get, get_t *other) {
   begin_load(pair, get);
-  int64_t gets = server_calls(pair->bed->server, "get");
+  int64_t gets = server_calls(pair->env->server, "get");
   begin_wait(pair, other);
-  bed_until(pair->bed, server_calls(pair->bed->server, "get") >= gets + 2);
-  bed_run_for(pair->bed, 20 * slow());
+  env_until(pair->env, server_calls(pair->env->server, "get") >= gets + 2);
+  env_run_for(pair->env, 20 * slow());
 }
 
 PAIR_TEST(stored_value_wakes_waiters, o.retry_min_ms = o.retry_max_ms = o.timeout_ms = 60000) {
   get_t get = {0}, other = {0}, third = {0};
   load_and_listen(pair, &get, &other);
   start_get(&pair->two, &third, "home");
-  bed_until(pair->bed, cache_stats(&pair->two).joined == 1);
+  env_until(pair->env, cache_stats(&pair->two).joined == 1);
   end_load(pair, &get, "v1");
   expect_got_value(&other, "v1", BELAY_CACHE_FROM_SERVER);
   expect_got_value(&third, "v1", BELAY_CACHE_FROM_SERVER);
@@ -102,20 +102,20 @@ PAIR_TEST(a_failure_wakes, o.retry_min_ms = o.retry_max_ms = o.timeout_ms = 6000
   load_and_listen(pair, &get, &other);
   fail_load(&pair->one, 3);
   expect_got_nothing(&get, BELAY_ELOAD);
-  bed_until(pair->bed, pair->two.held == 1);
+  env_until(pair->env, pair->two.held == 1);
   assert_int_equal(other.ended, 0);
   finish_load(&pair->two, "v2");
   expect_got_value(&other, "v2", BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, cache_stats(&pair->two).fills == 1);
+  env_until(pair->env, cache_stats(&pair->two).fills == 1);
   assert_int_equal(cache_stats(&pair->two).losers, 0);
 }
 
 static void wait_without_messages(pair_t *pair, const char *rule) {
   get_t get = {0}, other = {0};
-  server_do(pair->bed->server, "ACL", "SETUSER", "default", "resetchannels", rule, NULL);
+  server_do(pair->env->server, "ACL", "SETUSER", "default", "resetchannels", rule, NULL);
   begin_load(pair, &get);
   begin_wait(pair, &other);
-  bed_run_for(pair->bed, 50);
+  env_run_for(pair->env, 50);
   end_load(pair, &get, "v1");
   expect_got_value(&other, "v1", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(pair->one.loaded + pair->two.loaded, 1);
@@ -138,7 +138,7 @@ PAIR_TEST(the_next_one_loads, (void)o) {
   assert_true(belay_cache_load_is_wanted(pair->one.loads[0]));
   assert_error(begin_close_cache(&pair->one), 0);
   expect_got_nothing(&get, BELAY_ECANCELED);
-  bed_until(pair->bed, pair->one.closed == 1 && pair->two.held == 1);
+  env_until(pair->env, pair->one.closed == 1 && pair->two.held == 1);
   assert_false(belay_cache_load_is_wanted(pair->one.loads[0]));
   finish_load(&pair->one, "late"); /* only gives memory back */
   finish_load(&pair->two, "v2");
@@ -156,11 +156,11 @@ PAIR_TEST(a_load_that_takes_too_long, o.load_timeout_ms = 60 + lag()) {
   assert_true(clock_since_ms(began) >= 60 + lag());
   assert_error(get.result.load_error, BELAY_ETIMEDOUT);
   assert_false(belay_cache_load_is_wanted(pair->one.loads[0]));
-  bed_until(pair->bed, pair->two.held == 1 || other.ended == 1);
+  env_until(pair->env, pair->two.held == 1 || other.ended == 1);
   assert_int_equal(other.ended, 0);
   finish_load(&pair->two, "v2");
   expect_got_value(&other, "v2", BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, cache_stats(&pair->two).fills == 1);
+  env_until(pair->env, cache_stats(&pair->two).fills == 1);
   finish_load(&pair->one, "late");
   expect_cached(&pair->one, "home", "v2", BELAY_CACHE_FROM_SERVER);
   expect_stats(&pair->one, "load_failures 1, fills 0");
@@ -172,13 +172,13 @@ PAIR_TEST(a_lease_is_renewed, o.lease_ms = kept_ttl()) {
   const int64_t lease = kept_ttl();
   begin_load(pair, &get);
   begin_wait(pair, &other);
-  assert_between(server_integer(pair->bed->server, "PTTL", KEY "::lease", NULL), 1, lease);
-  bed_run_for(pair->bed, lease + lease / 4);
+  assert_between(server_integer(pair->env->server, "PTTL", KEY "::lease", NULL), 1, lease);
+  env_run_for(pair->env, lease + lease / 4);
   assert_int_equal(pair->two.loaded, 0);
   end_load(pair, &get, "v1");
   expect_got_value(&other, "v1", BELAY_CACHE_FROM_SERVER);
-  bed_settle(pair->bed);
-  assert_int_equal(server_keys(pair->bed->server), 1); /* it was given back */
+  env_settle(pair->env);
+  assert_int_equal(server_keys(pair->env->server), 1); /* it was given back */
 }
 
 /* Without a lock each process loads, and the load that began last is stored. */
@@ -186,14 +186,14 @@ PAIR_TEST(loads_without_lock, o.lock = false) {
   get_t get = {0}, other = {0};
   begin_load(pair, &get);
   start_get(&pair->two, &other, "home");
-  bed_until(pair->bed, pair->two.held == 1);
-  assert_int_equal(server_integer(pair->bed->server, "EXISTS", KEY "::lease", NULL), 0);
+  env_until(pair->env, pair->two.held == 1);
+  assert_int_equal(server_integer(pair->env->server, "EXISTS", KEY "::lease", NULL), 0);
   end_load(pair, &get, "first");
-  bed_until(pair->bed, cache_stats(&pair->one).loading == 0);
+  env_until(pair->env, cache_stats(&pair->one).loading == 0);
   expect_stats(&pair->one, "refused_fills 1, bytes_out 0");
   finish_load(&pair->two, "second");
   expect_got_value(&other, "second", BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, cache_stats(&pair->two).fills == 1);
+  env_until(pair->env, cache_stats(&pair->two).fills == 1);
   expect_cached(&pair->one, "home", "second", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(cache_stats(&pair->two).waits, 0);
 }
@@ -263,17 +263,17 @@ static void lose(int64_t wait_ms, bool by_option) {
                      ? begin_cache_get(&pair->two, i ? &too : &late, "home")
                      : begin_get_late(&pair->two, i ? &too : &late, "home", BELAY_CACHE_LATE_LOAD),
                  0);
-  bed_until(pair->bed, pair->two.held == 1);
+  env_until(pair->env, pair->two.held == 1);
   assert_true(clock_since_ms(began) >= wait_ms);
   finish_load(&pair->two, "loser");
   expect_got_value(&late, "loser", BELAY_CACHE_FROM_LOAD);
   expect_got_value(&too, "loser", BELAY_CACHE_FROM_LOAD);
-  bed_settle(pair->bed);
-  assert_int_equal(server_integer(pair->bed->server, "EXISTS", KEY, NULL), 0);
+  env_settle(pair->env);
+  assert_int_equal(server_integer(pair->env->server, "EXISTS", KEY, NULL), 0);
   expect_stats(&pair->two,
                "losers 1, loads 1, fills 0, refused_fills 0, bytes_out 0, refreshes 0, loading 0");
   end_load(pair, &get, "winner");
-  bed_until(pair->bed, cache_stats(&pair->one).fills == 1);
+  env_until(pair->env, cache_stats(&pair->one).fills == 1);
   expect_cached(&pair->two, "home", "winner", BELAY_CACHE_FROM_SERVER);
   pair_close(pair);
 }
@@ -289,20 +289,20 @@ PAIR_TEST(unstored_load_slower_than_stored_one, o.wait_ms = 0; o.late = BELAY_CA
   get_t get = {0}, late = {0}, next = {0};
   begin_load(pair, &get);
   start_get(&pair->two, &late, "home");
-  bed_until(pair->bed, pair->two.held == 1);
+  env_until(pair->env, pair->two.held == 1);
   end_load(pair, &get, "winner");
-  bed_until(pair->bed, cache_stats(&pair->one).fills == 1);
+  env_until(pair->env, cache_stats(&pair->one).fills == 1);
   expect_cached(&pair->two, "home", "winner", BELAY_CACHE_FROM_SERVER);
   expect_invalidate(&pair->one, "home");
   start_get(&pair->two, &next, "home"); /* joins; but that load began before */
-  bed_until(pair->bed, cache_stats(&pair->two).joined == 1);
+  env_until(pair->env, cache_stats(&pair->two).joined == 1);
   finish_load(&pair->two, "loser");
   expect_got_value(&late, "loser", BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, pair->two.held == 1);
+  env_until(pair->env, pair->two.held == 1);
   assert_int_equal(next.ended, 0);
   finish_load(&pair->two, "v3");
   expect_got_value(&next, "v3", BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, cache_stats(&pair->two).fills == 1);
+  env_until(pair->env, cache_stats(&pair->two).fills == 1);
   assert_int_equal(cache_stats(&pair->two).losers, 1);
 }
 
@@ -310,13 +310,13 @@ PAIR_TEST(unstored_load_fails, o.wait_ms = 0; o.error_ms = 60000; o.late = BELAY
   get_t get = {0}, late = {0};
   begin_load(pair, &get);
   start_get(&pair->two, &late, "home");
-  bed_until(pair->bed, pair->two.held == 1);
+  env_until(pair->env, pair->two.held == 1);
   fail_load(&pair->two, 9);
   expect_got_nothing(&late, BELAY_ELOAD);
   assert_int_equal(late.result.load_error, 9);
   assert_int_equal(cache_stats(&pair->two).load_failures, 1);
   end_load(pair, &get, "winner");
-  bed_until(pair->bed, cache_stats(&pair->one).fills == 1);
+  env_until(pair->env, cache_stats(&pair->one).fills == 1);
   expect_cached(&pair->two, "home", "winner", BELAY_CACHE_FROM_SERVER); /* it is not remembered */
 }
 
@@ -335,18 +335,18 @@ PAIR_TEST(a_request_is_over, (void)o) {
   assert_between(clock_since_ms(began), 60, 3000 * slow());
   assert_int_equal(get.ended, 0);
   end_load(pair, &get, "v1");
-  bed_until(pair->bed, cache_stats(&pair->two).loading == 0);
+  env_until(pair->env, cache_stats(&pair->two).loading == 0);
   expect_cached(&pair->two, "home", "v1", BELAY_CACHE_FROM_SERVER);
 
   cache_t third = {.loading = LOAD_BY_TEST};
   belay_cache_options_t options = cache_options(&third);
   options.timeout_ms = 50 + lag(); /* it loads by then */
-  cache_open(&third, pair->bed, &options);
+  cache_open(&third, pair->env, &options);
   start_get(&third, &option, "other");
   expect_got_nothing(&option, BELAY_ETIMEDOUT);
   assert_int_equal(third.held, 1);
   finish_load(&third, "v1"); /* for later ones */
-  bed_until(pair->bed, cache_stats(&third).fills == 1);
+  env_until(pair->env, cache_stats(&third).fills == 1);
   expect_cached(&third, "other", "v1", BELAY_CACHE_FROM_SERVER);
 }
 
@@ -355,7 +355,7 @@ PAIR_TEST(one_is_canceled, (void)o) {
   begin_load(pair, &first);
   start_get(&pair->one, &second, "home");
   begin_wait(pair, &far);
-  bed_until(pair->bed, cache_stats(&pair->one).joined == 1);
+  env_until(pair->env, cache_stats(&pair->one).joined == 1);
   assert_error(belay_request_cancel(&first.request), 0);
   assert_error(belay_request_cancel(&far.request), 0);
   expect_got_nothing(&first, BELAY_ECANCELED);
@@ -363,26 +363,26 @@ PAIR_TEST(one_is_canceled, (void)o) {
   assert_int_equal(second.ended, 0);
   assert_true(belay_cache_load_is_wanted(pair->one.loads[0]));
   end_load(pair, &second, "v1");
-  bed_until(pair->bed, cache_stats(&pair->one).fills == 1 && cache_stats(&pair->two).loading == 0);
+  env_until(pair->env, cache_stats(&pair->one).fills == 1 && cache_stats(&pair->two).loading == 0);
 }
 
 PAIR_TEST(all_are_canceled, (void)o) {
   get_t first = {0}, second = {0};
   begin_load(pair, &first);
   start_get(&pair->one, &second, "home");
-  bed_until(pair->bed, cache_stats(&pair->one).joined == 1);
+  env_until(pair->env, cache_stats(&pair->one).joined == 1);
   assert_error(belay_request_cancel(&first.request), 0);
   assert_error(belay_request_cancel(&second.request), 0);
   expect_got_nothing(&first, BELAY_ECANCELED);
   expect_got_nothing(&second, BELAY_ECANCELED);
   assert_true(belay_cache_load_is_wanted(pair->one.loads[0]));
   start_get(&pair->one, &first, "home"); /* joins it, too late to be served... */
-  bed_until(pair->bed, cache_stats(&pair->one).joined == 2);
+  env_until(pair->env, cache_stats(&pair->one).joined == 2);
   finish_load(&pair->one, "v1");
   /* ... but it was stored after this get began */
   expect_got_value(&first, "v1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(pair->one.loaded, 1);
-  bed_until(pair->bed, cache_stats(&pair->one).loading == 0);
+  env_until(pair->env, cache_stats(&pair->one).loading == 0);
   expect_cached(&pair->two, "home", "v1", BELAY_CACHE_FROM_SERVER);
 }
 
@@ -393,9 +393,9 @@ PAIR_TEST(an_invalidation_comes_between, (void)o) {
   expect_invalidate(&pair->two, "home");
   start_get(&pair->one, &after, "home");
   begin_wait(pair, &far);
-  bed_until(pair->bed, cache_stats(&pair->one).joined == 1);
+  env_until(pair->env, cache_stats(&pair->one).joined == 1);
   end_load(pair, &get, "old");
-  bed_until(pair->bed, pair->one.held + pair->two.held == 1);
+  env_until(pair->env, pair->one.held + pair->two.held == 1);
   assert_int_equal(after.ended + far.ended, 0);
   finish_load(pair->one.held ? &pair->one : &pair->two, "new");
   assert_error(end_of_get(&after), 0);

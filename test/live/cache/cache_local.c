@@ -7,29 +7,29 @@
 
 /* ---- what is served ---- */
 
-BED_TEST(the_table_comes_first) {
+ENV_TEST(the_table_comes_first) {
   cache_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
-  cache_open(&here, bed, &options);
-  cache_open_elsewhere(&there, bed, &other);
+  cache_open(&here, env, &options);
+  cache_open_elsewhere(&there, env, &other);
   expect_cached(&there, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(peek_cache(&there, "home"), BELAY_EAGAIN); /* it has none */
   assert_int_equal(peek_cache(&here, "home"), BELAY_EAGAIN);
-  bed_settle(bed);
+  env_settle(env);
   expect_cached(&here, "home", "home#1", BELAY_CACHE_FROM_SERVER);
-  int64_t gets = server_calls(bed->server, "get");
-  bed_until(bed, belay__subscription_is_up(&here.handle->subscription));
+  int64_t gets = server_calls(env->server, "get");
+  env_until(env, belay__subscription_is_up(&here.handle->subscription));
   expect_cached(&here, "home", "home#1",
-                server_calls(bed->server, "get") == gets && peek_cache(&here, "home") == 0
+                server_calls(env->server, "get") == gets && peek_cache(&here, "home") == 0
                     ? BELAY_CACHE_FROM_LOCAL
                     /* values from before the subscription are doubtful */
                     : BELAY_CACHE_FROM_SERVER);
-  uint64_t commands = client_stats(bed).commands;
+  uint64_t commands = client_stats(env).commands;
   for (int i = 0; i < 10; i++) {
     expect_cached(&here, "home", "home#1", BELAY_CACHE_FROM_LOCAL);
     expect_peek(&here, "home", "home#1");
   }
-  assert_int_equal(client_stats(bed).commands, commands);
+  assert_int_equal(client_stats(env).commands, commands);
   assert_true(peeked.remaining_ms > 200000 && peeked.remaining_ms <= 300000);
   assert_true(peeked.age_ms < 60000);
   assert_int_equal(here.loaded, 0);
@@ -81,17 +81,17 @@ LOCAL_CACHE_TEST(peek_arguments) {
   assert_int_equal(cache_stats(cache).gets, 0);
   assert_int_equal(begin_close_cache(cache), 0);
   assert_int_equal(belay_cache_peek(cache->handle, belay_string("k"), &result), BELAY_ECLOSING);
-  bed_until(bed, cache->closed == 1);
+  env_until(env, cache->closed == 1);
 }
 
 /* ---- how much it holds ---- */
 
-BED_TEST(least_recently_used_removed) {
+ENV_TEST(least_recently_used_removed) {
   enum { N = 200, BYTES = 20000 };
   cache_t cache = {0};
   belay_cache_options_t options = local_options(&cache);
   options.local_bytes = BYTES;
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   fill_local_subscribed(&cache, "first");
   char key[16];
   for (int i = 0; i < N; i++) {
@@ -112,13 +112,13 @@ BED_TEST(least_recently_used_removed) {
   assert_int_equal(kept + 1, entries);
 }
 
-BED_TEST(record_larger_than_table) {
+ENV_TEST(record_larger_than_table) {
   static char large[10000];
   memset(large, 'x', sizeof large - 1);
   cache_t cache = {0};
   belay_cache_options_t options = local_options(&cache);
   options.local_bytes = sizeof large - 1;
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   fill_local_subscribed(&cache, "home");
   expect_put(&cache, "large", large, true);
   for (int i = 0; i < 2; i++)
@@ -160,50 +160,50 @@ LOCAL_CACHE_TEST(a_get_that_is_under_way) {
   assert_int_equal(peek_cache(cache, "home"), BELAY_EAGAIN);
 }
 
-BED_TEST(publication_of_changes) {
+ENV_TEST(publication_of_changes) {
   cache_t here = {0}, there[2] = {{.value = "new"}, {.value = "new"}};
   belay_cache_options_t options = local_options(&here);
-  cache_open(&here, bed, &options);
+  cache_open(&here, env, &options);
   for (int i = 0; i < 2; i++) {
     belay_cache_options_t other = local_options(&there[i]);
-    cache_open_elsewhere(&there[i], bed, &other);
+    cache_open_elsewhere(&there[i], env, &other);
     fill_local_subscribed(&there[i], "home");
   }
   fill_local_subscribed(&here, "home");
   fill_local(&here, "about");
   expect_peek(&here, "home", "new");
   expect_invalidate(&there[0], "home");
-  bed_until(bed, peek_cache(&here, "home") == BELAY_EAGAIN);
-  bed_until(bed, peek_cache(&there[1], "home") == BELAY_EAGAIN);
+  env_until(env, peek_cache(&here, "home") == BELAY_EAGAIN);
+  env_until(env, peek_cache(&there[1], "home") == BELAY_EAGAIN);
   expect_peek(&here, "about", "about#1"); /* that one only */
   fill_local(&here, "home");
   fill_local(&there[1], "home");
   expect_put(&there[0], "home", "put", true);
-  bed_until(bed, peek_cache(&here, "home") == BELAY_EAGAIN);
-  bed_until(bed, peek_cache(&there[1], "home") == BELAY_EAGAIN);
+  env_until(env, peek_cache(&here, "home") == BELAY_EAGAIN);
+  env_until(env, peek_cache(&there[1], "home") == BELAY_EAGAIN);
   expect_cached(&here, "home", "put", BELAY_CACHE_FROM_SERVER);
 }
 
 /* Messages that are none do no harm. */
 LOCAL_CACHE_TEST(invalid_messages_ignored) {
   fill_local_subscribed(cache, "home");
-  (void)server_publish(bed->server, DROPPED, "");
-  (void)server_publish(bed->server, DROPPED, "home");
-  (void)server_publish(bed->server, DROPPED, "a longer message");
-  bed_run_for(bed, 10);
+  (void)server_publish(env->server, DROPPED, "");
+  (void)server_publish(env->server, DROPPED, "home");
+  (void)server_publish(env->server, DROPPED, "a longer message");
+  env_run_for(env, 10);
   expect_peek(cache, "home", "home#2");
 }
 
 /* The reply to a get is so long that the message overtakes it. */
-BED_TEST(a_message_that_is_faster_than_a_reply) {
+ENV_TEST(a_message_that_is_faster_than_a_reply) {
   enum { LEN = 6000000 };
   cache_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
   char *large = calloc(1, LEN + 1);
   memset(large, 'x', LEN);
   options.local_bytes = 20000000;
-  cache_open(&here, bed, &options);
-  cache_open_elsewhere(&there, bed, &other);
+  cache_open(&here, env, &options);
+  cache_open_elsewhere(&there, env, &other);
   fill_local_subscribed(&here, "home");
   for (int overtaken = 0; overtaken < 2; overtaken++) {
     get_t get = {0};
@@ -211,15 +211,15 @@ BED_TEST(a_message_that_is_faster_than_a_reply) {
     belay__stamp_t stamp;
     belay__local_stamp(&here.handle->local, "large", 5, NULL, 0, &stamp);
     expect_put(&there, "large", large, true);
-    bed_until(bed, !belay__local_is_good(&here.handle->local, &stamp)); /* by the message */
-    int64_t gets = server_calls(bed->server, "get");
+    env_until(env, !belay__local_is_good(&here.handle->local, &stamp)); /* by the message */
+    int64_t gets = server_calls(env->server, "get");
     start_get(&here, &get, "large");
-    bed_until(bed, server_calls(bed->server, "get") > gets);
+    env_until(env, server_calls(env->server, "get") > gets);
     assert_int_equal(get.ended, 0);
     belay__local_restamp(&here.handle->local, &stamp);
     if (overtaken) {
       assert_int_equal(begin_invalidate(&there, &change, "large"), 0);
-      bed_until(bed, !belay__local_is_good(&here.handle->local, &stamp));
+      env_until(env, !belay__local_is_good(&here.handle->local, &stamp));
       assert_int_equal(get.ended, 0);
       assert_int_equal(end_of_change(&change), 0);
     }
@@ -259,31 +259,31 @@ static void expect_many(cache_t *cache, unsigned local, unsigned server, unsigne
   for (int i = 0; i < MANY; i++)
     keys[i] = (belay_bytes_t){names[i], (size_t)sprintf(names[i], "k%d", i)};
   assert_int_equal(belay_cache_get_many(cache->handle, &batch.request, keys, MANY, on_batch), 0);
-  bed_until(cache->bed, batch.ended == 1);
-  bed_settle(cache->bed);
+  env_until(cache->env, batch.ended == 1);
+  env_settle(cache->env);
   assert_int_equal(batch.from[BELAY_CACHE_FROM_LOCAL], local);
   assert_int_equal(batch.from[BELAY_CACHE_FROM_SERVER], server);
   assert_int_equal(batch.from[BELAY_CACHE_FROM_LOAD], loaded);
 }
 
-BED_TEST(many_at_once) {
+ENV_TEST(many_at_once) {
   cache_t here = {.value = "v"}, there = {.value = "v"};
   belay_cache_options_t options = local_options(&here), other = local_options(&there);
-  cache_open(&here, bed, &options);
-  cache_open_elsewhere(&there, bed, &other);
+  cache_open(&here, env, &options);
+  cache_open_elsewhere(&there, env, &other);
   fill_local_subscribed(&here, "home");
   fill_local_subscribed(&there, "home");
   expect_many(&here, 0, 0, MANY);
   expect_many(&there, 0, MANY, 0);
   expect_many(&there, MANY, 0, 0);
-  int64_t gets = server_calls(bed->server, "get");
+  int64_t gets = server_calls(env->server, "get");
   expect_many(&here, MANY, 0, 0);
-  assert_int_equal(server_calls(bed->server, "get"), gets);
+  assert_int_equal(server_calls(env->server, "get"), gets);
   for (int i = 0; i < 3; i++) {
     char key[8];
     snprintf(key, sizeof key, "k%d", 100 * i);
     expect_invalidate(&there, key);
-    bed_until(bed, peek_cache(&here, key) == BELAY_EAGAIN);
+    env_until(env, peek_cache(&here, key) == BELAY_EAGAIN);
   }
   expect_many(&here, MANY - 3, 0, 3);
   expect_many(&there, MANY - 3, 3, 0);

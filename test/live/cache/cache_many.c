@@ -20,7 +20,7 @@ CACHE_TEST_(order_and_duplicates, batch_options(cache), (void)o) {
   expect_many_value(many, 2, "b#1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(cache->batches, 1);
   assert_int_equal(cache->batch, 2);
-  bed_until(bed, cache_stats(cache).fills == 2);
+  env_until(env, cache_stats(cache).fills == 2);
   assert_error(begin_cache_get_many(many, all, 7), 0);
   assert_error(end_of_many(many), 0);
   static const char *const values[] = {"c#3", "a#2", "d#4", "c#3", "b#1", "d#4", "d#4"};
@@ -29,7 +29,7 @@ CACHE_TEST_(order_and_duplicates, batch_options(cache), (void)o) {
                       i == 1 || i == 4 ? BELAY_CACHE_FROM_SERVER : BELAY_CACHE_FROM_LOAD);
   assert_int_equal(cache->batches, 2);
   assert_int_equal(cache->batch, 2);
-  bed_until(bed, cache_stats(cache).fills == 4);
+  env_until(env, cache_stats(cache).fills == 4);
   assert_error(begin_cache_get_many(many, all, 7), 0);
   assert_error(end_of_many(many), 0);
   for (size_t i = 0; i < 7; i++)
@@ -66,25 +66,25 @@ static void expect_batch_of(cache_t *cache, size_t n, unsigned batches) {
   }
   assert_int_equal(cache->batches, batches);
   assert_int_equal(cache->loaded - loaded, batches > 0 ? n : 0);
-  bed_until(cache->bed, cache_stats(cache).loading == 0);
+  env_until(cache->env, cache_stats(cache).loading == 0);
   many_free(many);
 }
 
 /* All of them in one call, in one round trip when they are there. */
-BED_TEST(as_many_as_can_be) {
+ENV_TEST(as_many_as_can_be) {
   cache_t cache = {0}, other = {0};
   belay_cache_options_t options = batch_options(&cache);
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   options.arg = &other;
-  cache_open_on(&other, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  cache_open_on(&other, env, env_connect(env, server_url(env->server), NULL), &options);
   expect_batch_of(&cache, MANY_MAX, 1);
   assert_int_equal(cache.batch, MANY_MAX);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), MANY_MAX); /* no leases, no generations */
-  int64_t calls = server_commands(bed->server);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), MANY_MAX); /* no leases, no generations */
+  int64_t calls = server_commands(env->server);
   expect_batch_of(&other, MANY_MAX, 0);
-  bed_settle(bed);
-  calls = server_commands(bed->server) - calls;
+  env_settle(env);
+  calls = server_commands(env->server) - calls;
   assert_in_range(calls, MANY_MAX, MANY_MAX + 40);
   assert_int_equal(cache_stats(&other).hits, MANY_MAX);
   assert_int_equal(cache_stats(&other).misses, 0);
@@ -93,10 +93,10 @@ BED_TEST(as_many_as_can_be) {
 
 /* With load only, each by one call of it; with both, load_many is for many, and load for the
  * others. */
-BED_TEST(with_load) {
+ENV_TEST(with_load) {
   static const char *const keys[] = {"a", "b", "a", "c"};
   cache_t cache = {0}, both = {0};
-  cache_open(&cache, bed, NULL);
+  cache_open(&cache, env, NULL);
   many_t *many = many_new(&cache);
   assert_error(begin_cache_get_many(many, keys, 4), 0);
   assert_error(end_of_many(many), 0);
@@ -109,7 +109,7 @@ BED_TEST(with_load) {
   belay_cache_options_t options = batch_options(&both);
   options.load = cache_options(&both).load;
   options.name = belay_string("both");
-  cache_open(&both, bed, &options);
+  cache_open(&both, env, &options);
   expect_cached(&both, "a", "a#1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(both.batches, 0);
   many = many_new(&both);
@@ -143,27 +143,27 @@ CACHE_TEST_(absent_without_loader, bare_options(cache), (void)o) {
 
 /* Some are being loaded by another process, one by a get of ours: the rest does not wait for them.
  */
-BED_TEST(some_are_loaded_elsewhere) {
+ENV_TEST(some_are_loaded_elsewhere) {
   static const char *const keys[] = {"a", "b", "c", "d"};
   cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
   belay_cache_options_t options = batch_options(&one);
-  cache_open(&one, bed, &options);
+  cache_open(&one, env, &options);
   options.arg = &two;
-  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  cache_open_on(&two, env, env_connect(env, server_url(env->server), NULL), &options);
   get_t far = {0}, near = {0};
   start_get(&one, &far, "b");
   start_get(&two, &near, "c");
-  bed_until(bed, one.held == 1 && two.held == 1);
+  env_until(env, one.held == 1 && two.held == 1);
   many_t *many = many_new(&two);
   assert_error(begin_cache_get_many(many, keys, 4), 0);
-  bed_until(bed, two.held == 3);
+  env_until(env, two.held == 3);
   assert_int_equal(two.batches, 2);
   assert_int_equal(two.batch, 2);
   finish_load(&two, "c near");
   finish_load(&two, "a");
   finish_load(&two, "d");
   expect_got_value(&near, "c near", BELAY_CACHE_FROM_LOAD);
-  bed_run_for(bed, 20);
+  env_run_for(env, 20);
   assert_int_equal(many->ended, 0);
   finish_load(&one, "b far");
   assert_error(end_of_many(many), 0);
@@ -177,7 +177,7 @@ BED_TEST(some_are_loaded_elsewhere) {
 }
 
 /* Two at once of the same keys, here and there: each key is loaded once. */
-BED_TEST(two_at_once) {
+ENV_TEST(two_at_once) {
   enum { N = 100 };
   const char *keys[N];
   cache_t caches[2] = {{.loading = LOAD_LATER, .delay_ms = 20},
@@ -187,7 +187,7 @@ BED_TEST(two_at_once) {
     keys[i] = key_number(i);
   for (int i = 0; i < 2; i++) {
     belay_cache_options_t options = batch_options(&caches[i]);
-    cache_open_on(&caches[i], bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+    cache_open_on(&caches[i], env, env_connect(env, server_url(env->server), NULL), &options);
   }
   for (int i = 0; i < 4; i++) {
     manys[i] = many_new(&caches[i % 2]);
@@ -201,7 +201,7 @@ BED_TEST(two_at_once) {
   assert_int_equal(caches[0].loaded + caches[1].loaded, N);
   for (int i = 0; i < 4; i++)
     many_free(manys[i]);
-  bed_until(bed, caches[0].timers + caches[1].timers == 0);
+  env_until(env, caches[0].timers + caches[1].timers == 0);
 }
 
 CACHE_TEST_(with_a_table, batch_options(cache), o.local_bytes = 100000; o.local_ttl_ms = 60000) {
@@ -209,19 +209,19 @@ CACHE_TEST_(with_a_table, batch_options(cache), o.local_bytes = 100000; o.local_
   many_t *many = many_new(cache);
   assert_error(begin_cache_get_many(many, keys, 2), 0);
   assert_error(end_of_many(many), 0);
-  bed_until(bed, cache_stats(cache).local_entries == 2);
-  bed_settle(bed);
-  int64_t gets = server_calls(bed->server, "get");
+  env_until(env, cache_stats(cache).local_entries == 2);
+  env_settle(env);
+  int64_t gets = server_calls(env->server, "get");
   assert_error(begin_cache_get_many(many, keys, 2), 0); /* all of them */
   assert_error(end_of_many(many), 0);
   expect_many_value(many, 0, "a#1", BELAY_CACHE_FROM_LOCAL);
   expect_many_value(many, 1, "b#2", BELAY_CACHE_FROM_LOCAL);
-  assert_int_equal(server_calls(bed->server, "get"), gets);
+  assert_int_equal(server_calls(env->server, "get"), gets);
   assert_error(begin_cache_get_many(many, keys, 3), 0); /* some */
   assert_error(end_of_many(many), 0);
   expect_many_value(many, 0, "a#1", BELAY_CACHE_FROM_LOCAL);
   expect_many_value(many, 2, "c#3", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   expect_invalidate(cache, "b");
   assert_error(begin_cache_get_many(many, keys, 3), 0); /* in the middle */
   assert_error(end_of_many(many), 0);
@@ -251,7 +251,7 @@ CACHE_TEST_(with_tags, batch_options(cache), o.tags = tags_of) {
     assert_error(begin_cache_get_many(many, keys, 5), 0);
     assert_error(end_of_many(many), 0);
     expect_many_value(many, 0, "red.1#1", i ? BELAY_CACHE_FROM_SERVER : BELAY_CACHE_FROM_LOAD);
-    bed_until(bed, cache_stats(cache).loading == 0);
+    env_until(env, cache_stats(cache).loading == 0);
   }
   expect_invalidate_tag(cache, "red");
   assert_error(begin_cache_get_many(many, keys, 5), 0);
@@ -261,16 +261,16 @@ CACHE_TEST_(with_tags, batch_options(cache), o.tags = tags_of) {
   expect_many_value(many, 2, "blue.1#3", BELAY_CACHE_FROM_SERVER);
   expect_many_value(many, 3, "red.2#7", BELAY_CACHE_FROM_LOAD);
   expect_many_value(many, 4, "blue.2#5", BELAY_CACHE_FROM_SERVER);
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   expect_invalidate_tag(cache, "all");
   assert_error(begin_cache_get_many(many, keys, 5), 0);
   assert_error(end_of_many(many), 0);
   assert_int_equal(cache->batch, 4);
   expect_many_value(many, 1, "none#2", BELAY_CACHE_FROM_SERVER);
   expect_many_value(many, 4, "blue.2#11", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
-  bed_settle(bed);
-  expect_ttls(bed->server);
+  env_until(env, cache_stats(cache).loading == 0);
+  env_settle(env);
+  expect_ttls(env->server);
   many_free(many);
 }
 
@@ -280,10 +280,10 @@ CACHE_TEST_(each_has_its_own_status, batch_options(cache), o.max_value_bytes = 1
             cache->loading = LOAD_BY_TEST) {
   needs_one_process("loads in the order of the keys");
   static const char *const keys[] = {"value", "absent", "broken", "list", "big"};
-  server_do(bed->server, "RPUSH", "belay::cache::pages::{list}", "x", NULL);
+  server_do(env->server, "RPUSH", "belay::cache::pages::{list}", "x", NULL);
   many_t *many = many_new(cache);
   assert_error(begin_cache_get_many(many, keys, 5), 0);
-  bed_until(bed, cache->held == 4);
+  env_until(env, cache->held == 4);
   assert_int_equal(cache->batches, 1);
   finish_load(cache, "value");
   finish_load_absent(cache);
@@ -307,7 +307,7 @@ CACHE_TEST_(stale_value_refreshed, batch_options(cache), o.ttl_ms = 30; o.stale_
   static const char *const keys[] = {"a", "b", "a"};
   expect_put(cache, "a", "old", true);
   expect_put(cache, "b", "old", true);
-  bed_run_for(bed, 40);
+  env_run_for(env, 40);
   many_t *many = many_new(cache);
   assert_error(begin_cache_get_many(many, keys, 3), 0);
   assert_error(end_of_many(many), 0);
@@ -317,10 +317,10 @@ CACHE_TEST_(stale_value_refreshed, batch_options(cache), o.ttl_ms = 30; o.stale_
     assert_int_equal(many->results[i].reason, 0);
     assert_string_equal(many->data[i], "old");
   }
-  bed_until(bed, cache->held == 2);
+  env_until(env, cache->held == 2);
   expect_stats(cache, "refreshes 2, stale_served 3, misses 0");
   finish_load(cache, "new");
   finish_load(cache, "new");
-  bed_until(bed, cache_stats(cache).fills == 4);
+  env_until(env, cache_stats(cache).fills == 4);
   many_free(many);
 }

@@ -8,7 +8,7 @@ CACHE_TEST_(get_timeout, batch_options(cache), cache->loading = LOAD_BY_TEST) {
   many->request.timeout_ms = 60;
   int64_t began = clock_now();
   assert_error(begin_cache_get_many(many, keys, 3), 0);
-  bed_until(bed, cache->held == 2);
+  env_until(env, cache->held == 2);
   finish_load(cache, "in time");
   assert_error(end_of_many(many), 0);
   assert_true(clock_since_ms(began) >= 59);
@@ -16,7 +16,7 @@ CACHE_TEST_(get_timeout, batch_options(cache), cache->loading = LOAD_BY_TEST) {
   expect_many_value(many, 1, "in time", BELAY_CACHE_FROM_LOAD);
   expect_many_status(many, 2, BELAY_ETIMEDOUT);
   finish_load(cache, "too late"); /* but not for the next one */
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   expect_cached(cache, "slower", "too late", BELAY_CACHE_FROM_SERVER);
   many_free(many);
 }
@@ -30,7 +30,7 @@ CACHE_TEST_(cancel, batch_options(cache), cache->loading = LOAD_BY_TEST) {
   assert_error(end_of_many(many), BELAY_ECANCELED);
   assert_error(begin_cache_get_many(many, keys, 2), 0);
   assert_error(begin_cache_get_many(other, keys, 2), 0);
-  bed_until(bed, cache->held == 2 && cache_stats(cache).joined == 2);
+  env_until(env, cache->held == 2 && cache_stats(cache).joined == 2);
   assert_error(belay_request_cancel(&many->request), 0); /* while it waits */
   assert_error(end_of_many(many), BELAY_ECANCELED);
   assert_int_equal(other->ended, 0);
@@ -50,12 +50,12 @@ CACHE_TEST_(the_cache_closes, batch_options(cache), o.local_bytes = 10000;
   expect_cached(cache, "there", "put", BELAY_CACHE_FROM_SERVER);
   many_t *many = many_new(cache), *looking = many_new(cache);
   assert_error(begin_cache_get_many(many, keys, 3), 0);
-  bed_until(bed, cache->held == 2);
+  env_until(env, cache->held == 2);
   assert_error(begin_cache_get_many(looking, keys, 3), 0);
   assert_error(begin_close_cache(cache), 0);
   assert_error(end_of_many(many), BELAY_ECANCELED);
   assert_error(end_of_many(looking), BELAY_ECANCELED);
-  bed_until(bed, cache->closed == 1);
+  env_until(env, cache->closed == 1);
   finish_load(cache, "a");
   fail_load(cache, 1);
   many_free(many);
@@ -68,12 +68,12 @@ CACHE_TEST_(server_refuses_clients, batch_options(cache), o.away = BELAY_CACHE_A
   static const char *const keys[] = {"there", "nowhere"};
   expect_put(cache, "there", "put", true);
   expect_cached(cache, "there", "put", BELAY_CACHE_FROM_SERVER);
-  bed_settle(bed);
-  server_do(bed->server, "CONFIG", "SET", "requirepass", "another", NULL);
-  server_do(bed->server, "CLIENT", "KILL", "SKIPME", "yes", NULL);
+  env_settle(env);
+  server_do(env->server, "CONFIG", "SET", "requirepass", "another", NULL);
+  server_do(env->server, "CLIENT", "KILL", "SKIPME", "yes", NULL);
   many_t *many = many_new(cache);
   for (int i = 0; i < 3; i++) {
-    bed_run_for(bed, 5); /* the table's is over */
+    env_run_for(env, 5); /* the table's is over */
     assert_error(begin_cache_get_many(many, keys, 2), 0);
     assert_error(end_of_many(many), 0);
     assert_string_equal(many->data[0], "put");

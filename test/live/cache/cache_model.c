@@ -56,7 +56,7 @@ typedef struct config {
 } config_t;
 
 static struct {
-  bed_t *bed;
+  env_t *env;
   const config_t *config;
   belay_cache_t *caches[PROCESSES];
   uint64_t random;
@@ -142,7 +142,7 @@ static void end_load(unsigned i) {
 
 /* Lets happen what happens, for a moment. */
 static void turn(void) {
-  (void)uv_run(&m.bed->loop, UV_RUN_NOWAIT);
+  (void)uv_run(&m.env->loop, UV_RUN_NOWAIT);
   for (unsigned i = m.held_len; i-- > 0;)
     if (below(4) == 0)
       end_load(i);
@@ -357,7 +357,7 @@ static void step_evict(void) {
     snprintf(key, sizeof key, "belay::cache::pages::{%s}::tag", tags[below(2)]);
   else
     snprintf(key, sizeof key, "belay::cache::pages::{%s}%s", keys[below(KEYS)], parts[below(3)]);
-  server_do(m.bed->server, "DEL", key, NULL);
+  server_do(m.env->server, "DEL", key, NULL);
 }
 
 static void step_cancel(void) {
@@ -387,7 +387,7 @@ static void step(void) {
   else if (what < 960)
     step_evict();
   else if (what < 965)
-    server_do(m.bed->server, "FLUSHALL", NULL);
+    server_do(m.env->server, "FLUSHALL", NULL);
   else if (what < 975)
     for (int64_t then = clock_now(); clock_since_ms(then) < 4;)
       turn();
@@ -426,7 +426,7 @@ static void open_caches(void) {
       o.beta = 1;
     }
     belay_client_t *client =
-        i == 0 ? m.bed->client : bed_connect(m.bed, server_url(m.bed->server), NULL);
+        i == 0 ? m.env->client : env_connect(m.env, server_url(m.env->server), NULL);
     must(belay_cache_new(client, &o, &m.caches[i]));
   }
 }
@@ -445,7 +445,7 @@ static bool is_quiet(void) {
 static void expect_all_to_end(void) {
   static const char script[] = "local n = 0; for _, key in ipairs(redis.call('KEYS', '*')) do "
                                "n = n + (redis.call('PTTL', key) == -1 and 1 or 0) end return n";
-  assert_int_equal(server_integer(m.bed->server, "EVAL", script, "0", NULL), 0);
+  assert_int_equal(server_integer(m.env->server, "EVAL", script, "0", NULL), 0);
 }
 
 static void play(void **state) {
@@ -453,7 +453,7 @@ static void play(void **state) {
   memset(&m, 0, sizeof m);
   m.config = config;
   m.random = UINT64_C(0x9e3779b97f4a7c15);
-  m.bed = bed_open(NULL);
+  m.env = env_open(NULL);
   for (unsigned i = 0; i < KEYS; i++)
     m.sources[i].version = 1;
   open_caches();
@@ -465,7 +465,7 @@ static void play(void **state) {
     if (clock_since_ms(then) > 5000 * slow())
       fail_msg("%u requests and %u loads do not end", m.pending, m.held_len);
   }
-  bed_settle(m.bed);
+  env_settle(m.env);
   expect_all_to_end();
   const unsigned *served = m.served;
   print_message("%u from tables, %u from the server, %u loaded; %u stale, %u old, %u failed; %u "
@@ -478,7 +478,7 @@ static void play(void **state) {
   assert_true(m.old == 0 || config->local);
   assert_true(m.old > 0 || !config->quiet);
   assert_true(m.none > 5 && m.changed > 30 && m.stored > 3);
-  bed_close(m.bed);
+  env_close(m.env);
 }
 
 TEST_ROWS(play) {

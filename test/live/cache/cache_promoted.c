@@ -26,28 +26,28 @@ static void lose_a_release(bool goes_on) {
   get_t get = {0};
   scene_set_up(&scene, 1, NULL);
   server_follow(scene.server[1], scene.server[0]);
-  bed_t *bed = scene_open(&scene, NULL);
+  env_t *env = scene_open(&scene, NULL);
   belay_cache_options_t options = options_of(&loader), others = options_of(&other);
-  cache_open(&loader, bed, &options);
+  cache_open(&loader, env, &options);
   start_get(&loader, &get, "k");
-  bed_until(bed, loader.held == 1);
-  bed_until(bed, has_lease(scene.server[1]));
+  env_until(env, loader.held == 1);
+  env_until(env, has_lease(scene.server[1]));
   server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL); /* it gets no writes any more */
   finish_load(&loader, "v");
   expect_got_value(&get, "v", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, !has_lease(scene.server[0]));
-  bed_settle(bed);
+  env_until(env, !has_lease(scene.server[0]));
+  env_settle(env);
   assert_true(has_lease(scene.server[1]));
   scene_name(&scene, 1, 2);
   scene_hint(&scene, 0, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops > 0);
+  env_until(env, client_stats(env).drops > 0);
   if (goes_on)
-    assert_error(pong(bed, NULL), 0);
+    assert_error(pong(env, NULL), 0);
   int64_t began = clock_now();
-  cache_open_on(&other, bed, bed_connect(bed, scene.url, NULL), &others);
+  cache_open_on(&other, env, env_connect(env, scene.url, NULL), &others);
   expect_cached(&other, "k", "w", BELAY_CACHE_FROM_LOAD);
   assert_true(clock_since_ms(began) < SOON_MS);
-  bed_settle(bed);
+  env_settle(env);
   assert_false(has_lease(scene.server[1]));
   get_free(&get);
   scene_tear_down(&scene);
@@ -67,21 +67,21 @@ static void lose_a_lock(bool repeat) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
   server_follow(scene.server[1], scene.server[0]);
-  bed_t *bed = scene_open(&scene, NULL);
+  env_t *env = scene_open(&scene, NULL);
   belay_lock_options_t options = with_ttl(LEASE_MS);
   options.repeat_release = repeat;
-  contender_t *mine = contender_new(bed, "door", &options);
+  contender_t *mine = contender_new(env, "door", &options);
   assert_error(try_lock(mine), 0);
-  bed_until(bed, server_keys(scene.server[1]) == 1);
+  env_until(env, server_keys(scene.server[1]) == 1);
   server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL);
   assert_error(release(mine), 0);
   scene_name(&scene, 1, 2);
   scene_hint(&scene, 0, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops > 0);
+  env_until(env, client_stats(env).drops > 0);
   if (repeat)
-    bed_until(bed, server_keys(scene.server[1]) == 0);
+    env_until(env, server_keys(scene.server[1]) == 0);
   else
-    bed_run_for(bed, 200);
+    env_run_for(env, 200);
   assert_int_equal(server_keys(scene.server[1]), repeat ? 0 : 1);
   assert_error(close_lock(mine), 0);
   scene_tear_down(&scene);
@@ -108,27 +108,27 @@ TEST_ON(a_release_is_repeated_where_the_slot_has_moved_to, cluster,
   cache_t loader = {.loading = LOAD_BY_TEST};
   get_t get = {0}, again = {0};
   unsigned from;
-  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  env_t *env = env_open_at(cluster_url(cluster), NULL);
   belay_cache_options_t options = options_of(&loader);
   options.lease_ms = 60000;
-  cache_open(&loader, bed, &options);
+  cache_open(&loader, env, &options);
   start_get(&loader, &get, "k");
-  bed_until(bed, loader.held == 1);
+  env_until(env, loader.held == 1);
   char key[256], token[256];
   snprintf(key, sizeof key, "%s", lease_of(cluster, &from));
   snprintf(token, sizeof token, "%s",
            server_ask(cluster_node(cluster, from), "GET", key, NULL)->str);
   finish_load(&loader, "v");
   expect_got_value(&get, "v", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, !has_lease(cluster_node(cluster, from)));
-  bed_settle(bed);
+  env_until(env, !has_lease(cluster_node(cluster, from)));
+  env_settle(env);
   unsigned to = (from + 1) % 3;
   cluster_move(cluster, cluster_slot(cluster, key), to);
   server_do(cluster_node(cluster, to), "SET", key, token, "PX", "60000", NULL);
   start_get(&loader, &again, "k"); /* the client learns of the move */
   expect_got_value(&again, "v", BELAY_CACHE_FROM_SERVER);
-  bed_until(bed, !has_lease(cluster_node(cluster, to)));
+  env_until(env, !has_lease(cluster_node(cluster, to)));
   get_free(&get);
   get_free(&again);
-  bed_close(bed);
+  env_close(env);
 }

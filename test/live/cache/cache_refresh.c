@@ -26,28 +26,28 @@ static void let_key_expire(cache_t *cache, const char *key) {
   assert_error(belay_cache_let_expire(cache->handle, belay_string(key)), 0);
 }
 
-static void second_of(cache_t *cache, bed_t *bed, const belay_cache_options_t *options) {
+static void second_of(cache_t *cache, env_t *env, const belay_cache_options_t *options) {
   belay_cache_options_t o = *options;
   o.arg = cache;
-  cache_open_on(cache, bed, bed_connect(bed, server_url(bed->server), NULL), &o);
+  cache_open_on(cache, env, env_connect(env, server_url(env->server), NULL), &o);
 }
 
 /* Without a get the key stays fresh. One of the two processes loads it each time. */
-BED_TEST(fresh_key_stays_fresh) {
+ENV_TEST(fresh_key_stays_fresh) {
   cache_t one = {0}, two = {0};
   belay_cache_options_t options = fresh_options(&one);
-  cache_open(&one, bed, &options);
-  second_of(&two, bed, &options);
+  cache_open(&one, env, &options);
+  second_of(&two, env, &options);
   keep_fresh(&one, "home");
   keep_fresh(&two, "home");
   keep_fresh(&two, "home"); /* is kept fresh already */
-  bed_until(bed, one.loaded + two.loaded == 1);
+  env_until(env, one.loaded + two.loaded == 1);
   int64_t began = clock_now();
-  bed_until(bed, one.loaded + two.loaded == 4);
+  env_until(env, one.loaded + two.loaded == 4);
   int64_t took = clock_since_ms(began);
   /* three times, each when no more than the lead is left */
   assert_true(took >= 3 * (TTL - LEAD) - 20);
-  bed_until(bed, cache_stats(&one).loading + cache_stats(&two).loading == 0);
+  env_until(env, cache_stats(&one).loading + cache_stats(&two).loading == 0);
   belay_cache_stats_t a = cache_stats(&one), b = cache_stats(&two);
   assert_int_equal(a.gets + b.gets + a.misses + b.misses + a.hits + b.hits, 0);
   assert_int_equal(a.refreshes + b.refreshes, 4);
@@ -66,74 +66,74 @@ BED_TEST(fresh_key_stays_fresh) {
 /* The present value is still fresh and is served during the load. */
 CACHE_TEST_OF(fresh_key_loaded_ahead, o.ttl_ms = 2 * prompt_ms(); o.refresh_ms = o.ttl_ms - 40) {
   keep_fresh(cache, "home");
-  bed_until(bed, cache_stats(cache).fills == 1);
+  env_until(env, cache_stats(cache).fills == 1);
   cache->loading = LOAD_BY_TEST;
-  bed_until(bed, cache->held == 1);
+  env_until(env, cache->held == 1);
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(cache_stats(cache).misses, 0);
   finish_load(cache, "new");
-  bed_until(bed, cache_stats(cache).fills == 2);
+  env_until(env, cache_stats(cache).fills == 2);
   expect_cached(cache, "home", "new", BELAY_CACHE_FROM_SERVER);
 }
 
 CACHE_TEST_(let_expire, fresh_options(cache), (void)o) {
   keep_fresh(cache, "home");
-  bed_until(bed, cache_stats(cache).fills == 1);
+  env_until(env, cache_stats(cache).fills == 1);
   let_key_expire(cache, "home");
   assert_error(belay_cache_let_expire(cache->handle, belay_string("home")), BELAY_ESTATE);
-  bed_run_for(bed, 2 * TTL);
+  env_run_for(env, 2 * TTL);
   assert_int_equal(cache->loaded, 1);
-  assert_int_equal(server_keys(bed->server), 0); /* it has expired */
+  assert_int_equal(server_keys(env->server), 0); /* it has expired */
   keep_fresh(cache, "home");
-  bed_until(bed, cache->loaded == 2);
+  env_until(env, cache->loaded == 2);
   let_key_expire(cache, "home"); /* while it is being stored */
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
 }
 
 /* A load by another process counts, too. */
-BED_TEST(fresh_key_not_loaded_early) {
+ENV_TEST(fresh_key_not_loaded_early) {
   cache_t one = {0}, two = {0};
   belay_cache_options_t options = cache_options(&one);
   options.ttl_ms = 60000;
-  cache_open(&one, bed, &options);
-  second_of(&two, bed, &options);
+  cache_open(&one, env, &options);
+  second_of(&two, env, &options);
   expect_cached(&one, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   keep_fresh(&two, "home");
-  bed_until(bed, cache_stats(&two).bytes_in > 0);
-  bed_until(bed, cache_stats(&two).loading == 0);
+  env_until(env, cache_stats(&two).bytes_in > 0);
+  env_until(env, cache_stats(&two).loading == 0);
   assert_int_equal(two.loaded, 0);
 }
 
 /* Its loads fail: it is tried again, and comes back when they do not. */
 CACHE_TEST_(fresh_key_loads_fail, fresh_options(cache), o.refresh_ms = 60; o.ttl_ms = 100) {
   keep_fresh(cache, "home");
-  bed_until(bed, cache_stats(cache).fills == 1);
+  env_until(env, cache_stats(cache).fills == 1);
   cache->error = 5;
-  bed_until(bed, cache_stats(cache).load_failures >= 4);
-  bed_until(bed, server_keys(bed->server) == 0 || cache_stats(cache).load_failures >= 20);
+  env_until(env, cache_stats(cache).load_failures >= 4);
+  env_until(env, server_keys(env->server) == 0 || cache_stats(cache).load_failures >= 20);
   cache->error = 0;
-  bed_until(bed, cache_stats(cache).fills >= 2);
+  env_until(env, cache_stats(cache).fills >= 2);
 }
 
 /* No load is tried while a failure is remembered. */
 static void rest(int64_t keep_ms, bool loaded_before) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   cache_t cache = {.error = loaded_before ? 0 : 5};
   belay_cache_options_t options = fresh_options(&cache);
   options.ttl_ms = 100;
   options.refresh_ms = 100;
   options.keep_ms = keep_ms;
   options.error_ms = 60000;
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   keep_fresh(&cache, "home");
   if (loaded_before)
-    bed_until(bed, cache_stats(&cache).fills == 1);
+    env_until(env, cache_stats(&cache).fills == 1);
   cache.error = 5;
-  bed_until(bed, cache_stats(&cache).load_failures == 1);
-  bed_run_for(bed, 250);
+  env_until(env, cache_stats(&cache).load_failures == 1);
+  env_run_for(env, 250);
   assert_int_equal(cache_stats(&cache).load_failures, 1);
   assert_int_equal(cache.loaded, loaded_before ? 2 : 1);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(fresh_key_after_failed_load) {
@@ -142,50 +142,50 @@ TEST(fresh_key_after_failed_load) {
 }
 
 /* A remembered absence is not asked again. */
-BED_TEST(fresh_key_absent) {
+ENV_TEST(fresh_key_absent) {
   cache_t cache = {.absent = true};
   belay_cache_options_t options = fresh_options(&cache);
   options.ttl_ms = 60000;
   options.refresh_ms = 60; /* and so it looks soon */
   options.absent_ms = 200 * slow();
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   keep_fresh(&cache, "home");
-  bed_until(bed, cache_stats(&cache).fills == 1);
+  env_until(env, cache_stats(&cache).fills == 1);
   int64_t began = clock_now();
   cache.absent = false;
-  bed_until(bed, cache_stats(&cache).fills == 2);
+  env_until(env, cache_stats(&cache).fills == 2);
   assert_true(clock_since_ms(began) >= options.absent_ms - 20);
   assert_int_equal(cache.loaded, 2);
   expect_cached(&cache, "home", "home#2", BELAY_CACHE_FROM_SERVER);
 }
 
 /* By the next look at the latest, or with the next get. */
-BED_TEST(fresh_key_invalidated) {
+ENV_TEST(fresh_key_invalidated) {
   cache_t one = {0}, two = {0};
   belay_cache_options_t options = fresh_options(&one);
-  cache_open(&one, bed, &options);
-  second_of(&two, bed, &options);
+  cache_open(&one, env, &options);
+  second_of(&two, env, &options);
   keep_fresh(&one, "home");
-  bed_until(bed, cache_stats(&one).fills == 1);
+  env_until(env, cache_stats(&one).fills == 1);
   expect_invalidate(&two, "home");
-  bed_until(bed, cache_stats(&one).fills == 2);
+  env_until(env, cache_stats(&one).fills == 2);
   expect_cached(&two, "home", "home#2", BELAY_CACHE_FROM_SERVER);
   expect_invalidate(&one, "home");
   expect_cached(&two, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(&one).fills == 3);
+  env_until(env, cache_stats(&one).fills == 3);
 }
 
 /* And while it is being loaded. */
 CACHE_TEST_(fresh_key_invalidated_during_load, fresh_options(cache),
             cache->loading = LOAD_BY_TEST) {
   keep_fresh(cache, "home");
-  bed_until(bed, cache->held == 1);
+  env_until(env, cache->held == 1);
   expect_invalidate(cache, "home");
   finish_load(cache, "old");
-  bed_until(bed, cache->held == 1);
+  env_until(env, cache->held == 1);
   assert_int_equal(cache_stats(cache).refused_fills, 1);
   finish_load(cache, "new");
-  bed_until(bed, cache_stats(cache).fills == 1);
+  env_until(env, cache_stats(cache).fills == 1);
   expect_cached(cache, "home", "new", BELAY_CACHE_FROM_SERVER);
   let_key_expire(cache, "home");
 }
@@ -194,8 +194,8 @@ CACHE_TEST_(fresh_key_invalidated_during_load, fresh_options(cache),
 CACHE_TEST_(fresh_key_does_not_keep_the_loop, fresh_options(cache),
             o.ttl_ms = o.refresh_ms = 60000) {
   keep_fresh(cache, "home");
-  bed_until(bed, cache_stats(cache).fills == 1);
-  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  env_until(env, cache_stats(cache).fills == 1);
+  uv_run(&env->loop, UV_RUN_DEFAULT);
   assert_int_equal(cache_stats(cache).loading, 0);
 }
 
@@ -206,27 +206,27 @@ CACHE_TEST(close_with_many_fresh_keys) {
     snprintf(key, sizeof key, "key%d", i);
     keep_fresh(cache, key);
   }
-  bed_until(bed, cache->loaded > 0);
+  env_until(env, cache->loaded > 0);
   let_key_expire(cache, "key7");
   assert_error(begin_close_cache(cache), 0);
   assert_error(belay_cache_keep_fresh(cache->handle, belay_string("x")), BELAY_ECLOSING);
   assert_error(belay_cache_let_expire(cache->handle, belay_string("key8")), BELAY_ECLOSING);
-  bed_until(bed, cache->closed == 1);
+  env_until(env, cache->closed == 1);
 }
 
-BED_TEST(keep_fresh_arguments) {
+ENV_TEST(keep_fresh_arguments) {
   static char big[BELAY_CACHE_KEY_MAX + 1];
   cache_t cache = {0}, bare = {0};
-  cache_open(&cache, bed, NULL);
+  cache_open(&cache, env, NULL);
   belay_cache_options_t options = bare_options(&bare);
-  cache_open(&bare, bed, &options);
+  cache_open(&bare, env, &options);
   assert_error(belay_cache_keep_fresh(NULL, belay_string("home")), BELAY_EINVAL);
   assert_error(belay_cache_keep_fresh(cache.handle, belay_bytes(NULL, 4)), BELAY_EINVAL);
   assert_error(belay_cache_keep_fresh(cache.handle, belay_string("")), BELAY_EINVAL);
   assert_error(belay_cache_keep_fresh(cache.handle, belay_bytes(big, sizeof big)), BELAY_EINVAL);
   assert_error(belay_cache_keep_fresh(bare.handle, belay_string("home")),
                BELAY_EINVAL); /* there is no loader */
-  assert_non_null(strstr(belay_detail(bed->belay), "load"));
+  assert_non_null(strstr(belay_detail(env->belay), "load"));
   assert_error(belay_cache_let_expire(NULL, belay_string("home")), BELAY_EINVAL);
   assert_error(belay_cache_let_expire(cache.handle, belay_bytes(NULL, 4)), BELAY_EINVAL);
   assert_error(belay_cache_let_expire(cache.handle, belay_string("")), BELAY_EINVAL);
@@ -254,7 +254,7 @@ static unsigned count_early(cache_t *cache, unsigned n, int64_t left_ms) {
     if (i % 20 == 0)
       expect_touch(cache, "home", left_ms, true);
     expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
-    bed_until(cache->bed, cache_stats(cache).loading == 0);
+    env_until(cache->env, cache_stats(cache).loading == 0);
   }
   belay_cache_stats_t is = cache_stats(cache);
   assert_int_equal(is.hits - was.hits, n);
@@ -268,21 +268,21 @@ static void load_slowly(cache_t *cache) {
   cache->loading = LOAD_LATER;
   cache->delay_ms = 30;
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(cache->bed, cache->timers == 0 && cache_stats(cache).loading == 0);
+  env_until(cache->env, cache->timers == 0 && cache_stats(cache).loading == 0);
   cache->loading = LOAD_AT_ONCE;
   cache->error = 5;
 }
 
 /* With the probability e^(-left / (beta * delta)): it grows as the end draws near. */
-BED_TEST(early_refreshes) {
+ENV_TEST(early_refreshes) {
   enum { N = 200 };
   static const double left[] = {2.5, 1, 0.2}; /* of beta * delta */
   cache_t cache = {0};
   belay_cache_options_t options = cache_options(&cache);
   options.beta = 1000;
-  cache_open(&cache, bed, &options);
+  cache_open(&cache, env, &options);
   load_slowly(&cache);
-  double delta_ms = load_us(bed->server) / 1000;
+  double delta_ms = load_us(env->server) / 1000;
   assert_true(delta_ms >= 29 && delta_ms < 3000);
   for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
     double p = exp(-left[i]), sigma = sqrt(N * p * (1 - p));
@@ -302,22 +302,22 @@ CACHE_TEST(none_without_beta) {
 CACHE_TEST_OF(an_early_refresh_is_stored, o.beta = 1000; cache->loading = LOAD_LATER;
               cache->delay_ms = 30) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   expect_touch(cache, "home", 1000, true); /* with e^(-1/30) */
   cache->loading = LOAD_BY_TEST;
   while (cache->held == 0) {
     expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
-    bed_until(bed, cache->held > 0 || cache_stats(cache).loading == 0);
+    env_until(env, cache->held > 0 || cache_stats(cache).loading == 0);
   }
   for (int i = 0; i < 20; i++)
     expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(cache_stats(cache).early, 1);
   assert_int_equal(cache->loaded, 2);
   finish_load(cache, "new");
-  bed_until(bed, cache_stats(cache).fills == 2);
+  env_until(env, cache_stats(cache).fills == 2);
   cache->loading = LOAD_AT_ONCE;
   expect_cached(cache, "home", "new", BELAY_CACHE_FROM_SERVER);
-  bed_until(bed, cache->timers == 0);
+  env_until(env, cache->timers == 0);
 }
 
 /* From the table of this process, too, where nothing is asked. */
@@ -325,15 +325,15 @@ CACHE_TEST_OF(early_from_the_table, o.beta = 1000; o.local_bytes = 100000;
               o.ttl_ms = o.local_ttl_ms = 30000; cache->loading = LOAD_LATER;
               cache->delay_ms = 30) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   cache->loading = LOAD_BY_TEST;
   for (int i = 0; i < 1000 && cache_stats(cache).loading == 0; i++) /* each with about 1/e */
     expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOCAL);
-  bed_until(bed, cache->held == 1);
+  env_until(env, cache->held == 1);
   assert_int_equal(cache_stats(cache).early, 1);
   finish_load(cache, "new");
-  bed_until(bed, cache_stats(cache).fills == 2);
+  env_until(env, cache_stats(cache).fills == 2);
   cache->loading = LOAD_AT_ONCE;
   expect_cached(cache, "home", "new", BELAY_CACHE_FROM_LOCAL);
-  bed_until(bed, cache->timers == 0);
+  env_until(env, cache->timers == 0);
 }

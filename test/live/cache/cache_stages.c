@@ -55,23 +55,23 @@ static void expect(cache_t *cache, const char *key, int status, unsigned loaded)
   assert_int_equal(get.result.len, status == 0 ? VALUE : 0);
   assert_false(get.result.stale);
   get_free(&get);
-  bed_until(cache->bed, cache_stats(cache).loading == 0);
+  env_until(cache->env, cache_stats(cache).loading == 0);
   assert_int_equal(cache->loaded, loaded);
 }
 
-BED_TEST(all_stages_at_once) {
+ENV_TEST(all_stages_at_once) {
   cache_t cache = {0};
   sieve_t sieve;
   belay_limit_t limit = bucket_limit(1, INT64_C(100000000000), TOKENS);
   belay_cache_options_t options = cache_options(&cache);
-  sieve_new(&sieve, bed, 1000, 0.0001);
+  sieve_new(&sieve, env, 1000, 0.0001);
   assert_true(sift_add(&sieve, "home"));
   assert_true(sift_add(&sieve, "gone"));
   assert_true(sift_add(&sieve, "broken"));
-  all_stages(&options, limiter_new(bed, &limit, 1), sieve.bloom);
-  cache_open(&cache, bed, &options);
+  all_stages(&options, limiter_new(env, &limit, 1), sieve.bloom);
+  cache_open(&cache, env, &options);
   assert_error(belay_cache_keep_fresh(cache.handle, belay_string("home")), 0); /* that loads it */
-  bed_until(bed, cache_stats(&cache).fills == 1 && cache_stats(&cache).loading == 0);
+  env_until(env, cache_stats(&cache).fills == 1 && cache_stats(&cache).loading == 0);
   for (int i = 0; i < 5; i++) {
     expect(&cache, "home", 0, 1);
     expect(&cache, "ghost", BELAY_EABSENT, 1); /* the filter says so */
@@ -96,8 +96,8 @@ BED_TEST(all_stages_at_once) {
   assert_true(stats.local_hits > 0 && stats.absent_served > 0);
   assert_int_equal(stats.losers + stats.stale_served + stats.refused_fills, 0);
   assert_true(stats.bytes_out < VALUE);
-  bed_settle(bed);
-  expect_ttls(bed->server);
+  env_settle(env);
+  expect_ttls(env->server);
 }
 
 /* ---- polls ---- */
@@ -116,23 +116,23 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
 }
 
 /* After a random time from retry_min_ms to retry_max_ms each. */
-BED_TEST(polls_come_at_random_times) {
+ENV_TEST(polls_come_at_random_times) {
   const int64_t middle = (RETRY_MIN_MS + RETRY_MAX_MS) / 2 * INT64_C(1000000);
   cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
   get_t get = {0}, other = {0};
   belay_client_options_t client = client_options();
   belay_cache_options_t options = cache_options(&one);
-  cache_open(&one, bed, &options);
+  cache_open(&one, env, &options);
   options.arg = &two;
   options.retry_min_ms = RETRY_MIN_MS;
   options.retry_max_ms = RETRY_MAX_MS;
   client.trace = on_trace;
-  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), &client), &options);
+  cache_open_on(&two, env, env_connect(env, server_url(env->server), &client), &options);
   start_get(&one, &get, "home");
-  bed_until(bed, one.held == 1);
+  env_until(env, one.held == 1);
   looks.n = 0;
   start_get(&two, &other, "home");
-  bed_until(bed, looks.n == LOOKS);
+  env_until(env, looks.n == LOOKS);
   assert_int_equal(two.loaded, 0);
   finish_load(&one, "v1");
   expect_got_value(&get, "v1", BELAY_CACHE_FROM_LOAD);

@@ -10,36 +10,36 @@
 /* Two processes, whose loads the test ends. The first has loaded "v1", which is not fresh any more.
  */
 typedef struct pair {
-  bed_t *bed;
+  env_t *env;
   cache_t one, two;
 } pair_t;
 
 static void expect_loads(cache_t *cache, unsigned n) {
-  bed_until(cache->bed, cache->held == n);
+  env_until(cache->env, cache->held == n);
 }
 
 /* Values are fresh for TTL, then stale for stale_ms and kept for keep_ms. */
 static pair_t *pair_open(int64_t stale_ms, int64_t keep_ms, int64_t error_ms) {
   pair_t *pair = calloc(1, sizeof *pair);
-  pair->bed = bed_open(NULL);
+  pair->env = env_open(NULL);
   pair->one.loading = pair->two.loading = LOAD_BY_TEST;
   belay_cache_options_t options = cache_options(&pair->one);
   options.ttl_ms = TTL;
   options.stale_ms = stale_ms;
   options.keep_ms = keep_ms;
   options.error_ms = error_ms;
-  cache_open(&pair->one, pair->bed, &options);
+  cache_open(&pair->one, pair->env, &options);
   options.arg = &pair->two;
-  cache_open_on(&pair->two, pair->bed, bed_connect(pair->bed, server_url(pair->bed->server), NULL),
+  cache_open_on(&pair->two, pair->env, env_connect(pair->env, server_url(pair->env->server), NULL),
                 &options);
   expect_loaded(&pair->one, "home", "v1");
-  bed_until(pair->bed, cache_stats(&pair->one).fills == 1 && cache_stats(&pair->one).loading == 0);
-  bed_run_for(pair->bed, TTL + 10);
+  env_until(pair->env, cache_stats(&pair->one).fills == 1 && cache_stats(&pair->one).loading == 0);
+  env_run_for(pair->env, TTL + 10);
   return pair;
 }
 
 static void pair_close(pair_t *pair) {
-  bed_close(pair->bed);
+  env_close(pair->env);
   free(pair);
 }
 
@@ -60,10 +60,10 @@ PAIR_TEST(refresh_delays_no_get, 60000, 0, 0) {
     assert_int_equal(gets[i].result.load_error, 0);
     expect_got_stale(&gets[i], "v1", 0);
   }
-  bed_until(pair->bed, pair->one.held + pair->two.held == 1);
+  env_until(pair->env, pair->one.held + pair->two.held == 1);
   for (int i = 0; i < 20; i++)
     expect_stale(i % 2 ? &pair->two : &pair->one, "home", "v1", 0);
-  bed_settle(pair->bed);
+  env_settle(pair->env);
   assert_int_equal(pair->one.held + pair->two.held, 1);
   belay_cache_stats_t one = cache_stats(&pair->one), two = cache_stats(&pair->two);
   assert_int_equal(one.stale_served + two.stale_served, N + 20);
@@ -75,7 +75,7 @@ PAIR_TEST(refresh_delays_no_get, 60000, 0, 0) {
   assert_int_equal(one.loading + two.loading, 1);
   cache_t *winner = pair->one.held ? &pair->one : &pair->two;
   finish_load(winner, "v2");
-  bed_until(pair->bed, cache_stats(winner).loading == 0);
+  env_until(pair->env, cache_stats(winner).loading == 0);
   assert_int_equal(cache_stats(&pair->one).fills + cache_stats(&pair->two).fills, 2);
   assert_int_equal(pair->one.loaded + pair->two.loaded, 2);
   free(gets);
@@ -86,19 +86,19 @@ PAIR_TEST(a_refresh_that_fails, 60000, 0, 0) {
   expect_stale(&pair->one, "home", "v1", 0);
   expect_loads(&pair->one, 1);
   fail_load(&pair->one, 7);
-  bed_until(pair->bed, cache_stats(&pair->one).loading == 0);
+  env_until(pair->env, cache_stats(&pair->one).loading == 0);
   expect_stale(&pair->one, "home", "v1", 0);
   expect_loads(&pair->one, 1);
   finish_load_absent(&pair->one); /* with absent_ms 0 the old value is deleted */
-  bed_until(pair->bed, cache_stats(&pair->one).loading == 0);
-  bed_settle(pair->bed);
-  assert_int_equal(server_keys(pair->bed->server), 0);
+  env_until(pair->env, cache_stats(&pair->one).loading == 0);
+  env_settle(pair->env);
+  assert_int_equal(server_keys(pair->env->server), 0);
   expect_stats(&pair->one, "load_failures 1, refreshes 2, fills 1, refused_fills 0");
 }
 
 PAIR_TEST(kept_value_after_failed_load, 0, 60000, 0) {
   get_t get = {0}, other = {0};
-  int64_t pttl = server_integer(pair->bed->server, "PTTL", KEY, NULL);
+  int64_t pttl = server_integer(pair->env->server, "PTTL", KEY, NULL);
   assert_between(pttl, 30000, 60000 + TTL);
   start_get(&pair->one, &get, "home");
   start_get(&pair->one, &other, "home");
@@ -122,7 +122,7 @@ PAIR_TEST(kept_value_expires_during_load, 0, 150, 0) {
   get_t get = {0};
   start_get(&pair->one, &get, "home");
   expect_loads(&pair->one, 1);
-  bed_run_for(pair->bed, 200);
+  env_run_for(pair->env, 200);
   fail_load(&pair->one, 5);
   expect_got_nothing(&get, BELAY_ELOAD);
   assert_int_equal(get.result.load_error, 5);
@@ -142,7 +142,7 @@ PAIR_TEST(kept_value_after_timeout, 0, 60000, 0) {
   expect_got_nothing(&gets[2], BELAY_ETIMEDOUT);
   expect_loads(&pair->one, 1);
   finish_load(&pair->one, "v2"); /* it was not in vain */
-  bed_until(pair->bed, cache_stats(&pair->one).fills == 2);
+  env_until(pair->env, cache_stats(&pair->one).fills == 2);
   expect_stats(&pair->one, "stale_served 2, loads 2");
 }
 
@@ -155,7 +155,7 @@ static void get_until_it_loads(pair_t *pair, cache_t *cache, get_t *get, const c
   while (pair->one.held + pair->two.held == 0) {
     if (get->ended == get->begun)
       start_get(cache, get, key);
-    bed_until(pair->bed, get->ended == get->begun || pair->one.held + pair->two.held > 0);
+    env_until(pair->env, get->ended == get->begun || pair->one.held + pair->two.held > 0);
   }
 }
 
@@ -165,14 +165,14 @@ TEST(failure_stored_for_others) {
   pair_t *pair = pair_open(0, 0, rest);
   start_get(&pair->one, &get, "broken");
   expect_loads(&pair->one, 1);
-  int64_t since = server_now_ms(pair->bed->server);
+  int64_t since = server_now_ms(pair->env->server);
   fail_load(&pair->one, 1234567);
   expect_got_nothing(&get, BELAY_ELOAD);
   assert_int_equal(get.result.load_error, 1234567);
   belay_cache_stats_t before = cache_stats(&pair->two);
   start_get(&pair->two, &get, "broken"); /* another process */
-  bed_until(pair->bed, get.ended == get.begun || pair->two.held > 0);
-  if (server_now_ms(pair->bed->server) < since + rest - MARGIN_MS) {
+  env_until(pair->env, get.ended == get.begun || pair->two.held > 0);
+  if (server_now_ms(pair->env->server) < since + rest - MARGIN_MS) {
     expect_got_nothing(&get, BELAY_ELOAD);
     assert_int_equal(get.result.load_error, 1234567);
     assert_int_equal(get.result.from, BELAY_CACHE_FROM_SERVER);
@@ -181,7 +181,7 @@ TEST(failure_stored_for_others) {
     assert_int_equal(cache_stats(&pair->two).absent_served, 0);
   }
   get_until_it_loads(pair, &pair->two, &get, "broken");
-  assert_true(server_now_ms(pair->bed->server) >= since + rest - MARGIN_MS);
+  assert_true(server_now_ms(pair->env->server) >= since + rest - MARGIN_MS);
   finish_load(&pair->two, "mended");
   expect_got_value(&get, "mended", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(pair->two.loaded, 1);
@@ -195,14 +195,14 @@ PAIR_TEST(get_during_store_of_failure, 0, 0, 0) {
   start_get(&pair->one, &get, "broken");
   expect_loads(&pair->one, 1);
   start_get(&pair->one, &during, "broken");
-  bed_until(pair->bed, cache_stats(&pair->one).joined == 1);
-  server_do(pair->bed->server, "SCRIPT", "FLUSH", NULL);
+  env_until(pair->env, cache_stats(&pair->one).joined == 1);
+  server_do(pair->env->server, "SCRIPT", "FLUSH", NULL);
   fail_load(&pair->one, 7);
   start_get(&pair->one, &after, "broken");
   expect_got_nothing(&get, BELAY_ELOAD);
   expect_got_nothing(&during, BELAY_ELOAD);
   assert_int_equal(during.result.load_error, 7);
-  bed_until(pair->bed, after.ended == 1 || pair->one.held == 1);
+  env_until(pair->env, after.ended == 1 || pair->one.held == 1);
   assert_int_equal(after.ended, 0);
   finish_load(&pair->one, "mended");
   expect_got_value(&after, "mended", BELAY_CACHE_FROM_LOAD);
@@ -216,25 +216,25 @@ static void rest_and_load_again(int64_t stale_ms, int64_t keep_ms) {
   pair_t *pair = pair_open(stale_ms, keep_ms, rest);
   start_get(&pair->one, &get, "home");
   expect_loads(&pair->one, 1);
-  int64_t since = server_now_ms(pair->bed->server);
+  int64_t since = server_now_ms(pair->env->server);
   fail_load(&pair->one, 7);
   expect_got_stale(&get, "v1", stale_ms > 0 ? 0 : BELAY_ELOAD);
-  bed_until(pair->bed, cache_stats(&pair->one).loading == 0);
+  env_until(pair->env, cache_stats(&pair->one).loading == 0);
   for (int i = 0; i < 20; i++) {
     cache_t *cache = i % 2 ? &pair->one : &pair->two;
     start_get(cache, &get, "home");
-    bed_until(pair->bed, get.ended == get.begun || cache->held > 0);
-    if (server_now_ms(pair->bed->server) >= since + rest - MARGIN_MS)
+    env_until(pair->env, get.ended == get.begun || cache->held > 0);
+    if (server_now_ms(pair->env->server) >= since + rest - MARGIN_MS)
       break; /* the machine is too slow to tell */
     assert_int_equal(pair->one.held + pair->two.held, 0);
     expect_got_stale(&get, "v1", BELAY_ELOAD);
   }
   get_until_it_loads(pair, &pair->one, &get, "home");
-  assert_true(server_now_ms(pair->bed->server) >= since + rest - MARGIN_MS);
+  assert_true(server_now_ms(pair->env->server) >= since + rest - MARGIN_MS);
   finish_load(pair->one.held ? &pair->one : &pair->two, "v2");
   expect_got_data(&get, stale_ms > 0 ? "v1" : "v2");
-  bed_settle(pair->bed);
-  expect_ttls(pair->bed->server);
+  env_settle(pair->env);
+  expect_ttls(pair->env->server);
   pair_close(pair);
 }
 
@@ -251,7 +251,7 @@ TEST(kept_value_during_pause) {
 CACHE_TEST_(kept_value_without_loader, bare_options(cache), o.ttl_ms = TTL; o.keep_ms = 60000) {
   expect_no_value(cache, "home", BELAY_EABSENT);
   expect_put(cache, "home", "put", true);
-  bed_run_for(bed, TTL + 10);
+  env_run_for(env, TTL + 10);
   expect_stale(cache, "home", "put", 0);
   expect_stats(cache, "gets 2, misses 1, stale_served 1, loads 0, refreshes 0, loading 0, fills 1");
 }
@@ -268,13 +268,13 @@ CACHE_TEST_OF(jitter, o.ttl_ms = 1000000; o.stale_ms = 5000; o.keep_ms = 2000000
     snprintf(key, sizeof key, "key%d", i);
     snprintf(value, sizeof value, "%s#%d", key, i + 1);
     expect_cached(cache, key, value, BELAY_CACHE_FROM_LOAD);
-    bed_settle(bed);
+    env_settle(env);
     start_get(cache, &get, key);
     assert_error(end_of_get(&get), 0);
     int64_t ttl = get.result.remaining_ms;
     assert_between(ttl, 490000, 1000000);
     snprintf(name, sizeof name, "belay::cache::pages::{%s}", key);
-    assert_between(server_integer(bed->server, "PTTL", name, NULL), ttl + 2000000 - 5000,
+    assert_between(server_integer(env->server, "PTTL", name, NULL), ttl + 2000000 - 5000,
                    ttl + 2000000 + 5000);
     least = ttl < least ? ttl : least;
     most = ttl > most ? ttl : most;

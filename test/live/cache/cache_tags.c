@@ -88,12 +88,12 @@ CACHE_TEST_(number_and_length_of_tags, tag_options(cache), cache->value = "v") {
   } rows[] = {{"n:0", 0}, {"n:1", 1}, {"n:8", 8}, {"n:9", 8}, {"long", 1}};
   char longest[BELAY_CACHE_TAG_MAX + 1] = {0};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_cached(cache, rows[i].key, "v", BELAY_CACHE_FROM_LOAD);
     expect_cached(cache, rows[i].key, "v", BELAY_CACHE_FROM_SERVER);
-    bed_settle(bed);
-    assert_int_equal(server_keys(bed->server), 1 + rows[i].tags);
-    expect_ttls(bed->server);
+    env_settle(env);
+    assert_int_equal(server_keys(env->server), 1 + rows[i].tags);
+    expect_ttls(env->server);
   }
   memset(longest, 'x', BELAY_CACHE_TAG_MAX);
   expect_invalidate_tag(cache, longest); /* the tag that was cut */
@@ -129,10 +129,10 @@ CACHE_TEST_(absence_and_failure_with_tags, local_tag_options(cache),
 
 CACHE_TEST_(tag_key_evicted, tag_options(cache), (void)o) {
   expect_cached(cache, "shop red", "shop red#1", BELAY_CACHE_FROM_LOAD);
-  server_do(bed->server, "DEL", TAG_KEY("red"), NULL); /* evicted */
+  server_do(env->server, "DEL", TAG_KEY("red"), NULL); /* evicted */
   expect_cached(cache, "shop red", "shop red#2", BELAY_CACHE_FROM_LOAD);
-  server_do(bed->server, "PEXPIRE", TAG_KEY("shop"), "1", NULL);
-  bed_run_for(bed, 5);
+  server_do(env->server, "PEXPIRE", TAG_KEY("shop"), "1", NULL);
+  env_run_for(env, 5);
   expect_cached(cache, "shop red", "shop red#3", BELAY_CACHE_FROM_LOAD);
   expect_cached(cache, "shop red", "shop red#3", BELAY_CACHE_FROM_SERVER);
 }
@@ -140,14 +140,14 @@ CACHE_TEST_(tag_key_evicted, tag_options(cache), (void)o) {
 CACHE_TEST_(tag_key_with_foreign_value, tag_options(cache), o.away = BELAY_CACHE_AWAY_LOAD) {
   change_t change = {0};
   expect_cached(cache, "shop", "shop#1", BELAY_CACHE_FROM_LOAD);
-  server_do(bed->server, "DEL", TAG_KEY("shop"), NULL);
-  server_do(bed->server, "RPUSH", TAG_KEY("shop"), "x", NULL);
+  server_do(env->server, "DEL", TAG_KEY("shop"), NULL);
+  server_do(env->server, "RPUSH", TAG_KEY("shop"), "x", NULL);
   expect_no_value(cache, "shop", BELAY_EWRONGTYPE);
   assert_int_equal(begin_put(cache, &change, "shop", "v"), 0);
   assert_int_equal(end_of_change(&change), BELAY_EWRONGTYPE);
   expect_invalidate_tag(cache, "shop");
   expect_cached(cache, "shop", "shop#2", BELAY_CACHE_FROM_LOAD);
-  server_do(bed->server, "SET", TAG_KEY("shop"), "not of 16 bytes", "PX", "60000", NULL);
+  server_do(env->server, "SET", TAG_KEY("shop"), "not of 16 bytes", "PX", "60000", NULL);
   expect_no_value(cache, "shop", BELAY_EMISMATCH);
   assert_int_equal(begin_put(cache, &change, "shop", "v"), 0);
   assert_int_equal(end_of_change(&change), BELAY_EMISMATCH);
@@ -156,8 +156,8 @@ CACHE_TEST_(tag_key_with_foreign_value, tag_options(cache), o.away = BELAY_CACHE
   expect_cached(cache, "shop", "shop#3", BELAY_CACHE_FROM_LOAD);
 }
 
-static int64_t pttl(bed_t *bed, const char *key) {
-  return server_integer(bed->server, "PTTL", key, NULL);
+static int64_t pttl(env_t *env, const char *key) {
+  return server_integer(env->server, "PTTL", key, NULL);
 }
 
 /* Or else what was invalidated could come back: its generation is not known any more. */
@@ -165,15 +165,15 @@ CACHE_TEST_(tag_outlives_its_values, tag_options(cache), o.ttl_ms = 50000; o.kee
             o.absent_ms = INT64_C(5000000000); o.error_ms = INT64_C(9000000000);
             cache->value = "v") {
   expect_cached(cache, "shop", "v", BELAY_CACHE_FROM_LOAD);
-  assert_true(pttl(bed, TAG_KEY("shop")) > pttl(bed, KEY("shop")));
+  assert_true(pttl(env, TAG_KEY("shop")) > pttl(env, KEY("shop")));
   cache->absent = true;
   expect_no_value(cache, "blog", BELAY_EABSENT);
-  assert_true(pttl(bed, TAG_KEY("blog")) > pttl(bed, KEY("blog")));
+  assert_true(pttl(env, TAG_KEY("blog")) > pttl(env, KEY("blog")));
   cache->error = 1;
   expect_no_value(cache, "wiki", BELAY_ELOAD);
-  assert_true(pttl(bed, KEY("wiki")) > INT64_C(8000000000));
-  assert_true(pttl(bed, TAG_KEY("wiki")) > pttl(bed, KEY("wiki")));
-  int64_t before = pttl(bed, TAG_KEY("shop"));
+  assert_true(pttl(env, KEY("wiki")) > INT64_C(8000000000));
+  assert_true(pttl(env, TAG_KEY("wiki")) > pttl(env, KEY("wiki")));
+  int64_t before = pttl(env, TAG_KEY("shop"));
   change_t change = {.cache = cache, .begun = 1};
   change.request.data = &change;
   cache->pending++;
@@ -181,16 +181,16 @@ CACHE_TEST_(tag_outlives_its_values, tag_options(cache), o.ttl_ms = 50000; o.kee
                                    belay_string("w"), INT64_C(20000000000), on_changed),
                    0);
   assert_int_equal(end_of_change(&change), 0);
-  assert_true(pttl(bed, TAG_KEY("shop")) > pttl(bed, KEY("shop")));
-  assert_true(pttl(bed, TAG_KEY("shop")) > before);
+  assert_true(pttl(env, TAG_KEY("shop")) > pttl(env, KEY("shop")));
+  assert_true(pttl(env, TAG_KEY("shop")) > before);
   expect_touch(cache, "shop", INT64_C(31000000000), true);
-  assert_true(pttl(bed, KEY("shop")) > INT64_C(31000000000));
-  assert_true(pttl(bed, TAG_KEY("shop")) > pttl(bed, KEY("shop")));
-  int64_t most = pttl(bed, TAG_KEY("shop"));
+  assert_true(pttl(env, KEY("shop")) > INT64_C(31000000000));
+  assert_true(pttl(env, TAG_KEY("shop")) > pttl(env, KEY("shop")));
+  int64_t most = pttl(env, TAG_KEY("shop"));
   cache->absent = false;
   cache->error = 0;
   expect_cached(cache, "shop red", "v", BELAY_CACHE_FROM_LOAD);
-  assert_true(pttl(bed, TAG_KEY("shop")) > most - 5000); /* never less */
+  assert_true(pttl(env, TAG_KEY("shop")) > most - 5000); /* never less */
 }
 
 /* A value exists, but it is not served any more. */
@@ -213,42 +213,42 @@ static void subscribe(cache_t *cache) {
   start_get(cache, &get, "another");
   (void)end_of_get(&get);
   get_free(&get);
-  bed_until(cache->bed, belay__subscription_is_up(&cache->handle->subscription));
+  env_until(cache->env, belay__subscription_is_up(&cache->handle->subscription));
   cache->loading = LOAD_BY_TEST;
 }
 
 /* A loaded value is as old as the tags that were read before the load. It is stored, but later
  * gets are not served it. */
 static void while_it_is_loaded(bool elsewhere, bool local) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   cache_t here = {.loading = LOAD_BY_TEST}, there = {0};
   belay_cache_options_t options = local_tag_options(&here), other = tag_options(&there);
   options.local_bytes = local ? 1000000 : 0;
   other.quiet = true; /* no message comes */
-  cache_open(&here, bed, &options);
-  cache_open_on(&there, bed, bed_connect(bed, server_url(bed->server), NULL), &other);
+  cache_open(&here, env, &options);
+  cache_open_on(&there, env, env_connect(env, server_url(env->server), NULL), &other);
   get_t before = {0}, after = {0};
   if (local) /* the table keeps nothing of a load that began before the subscription */
     subscribe(&here);
   start_get(&here, &before, "shop red");
-  bed_until(bed, here.held == 1);
+  env_until(env, here.held == 1);
   expect_invalidate_tag(elsewhere ? &there : &here, "red");
   start_get(&here, &after, "shop red");
-  bed_until(bed, cache_stats(&here).joined == 1);
+  env_until(env, cache_stats(&here).joined == 1);
   finish_load(&here, "old");
   expect_got_data(&before, "old");
-  bed_until(bed, here.held == 1);
+  env_until(env, here.held == 1);
   assert_int_equal(after.ended, 0);
   assert_int_equal(cache_stats(&here).fills, 1 + local);
   get_t later = {0};
   start_get(&here, &later, "shop red");
-  bed_until(bed, cache_stats(&here).joined == 2 || later.ended);
+  env_until(env, cache_stats(&here).joined == 2 || later.ended);
   assert_int_equal(later.ended, elsewhere && local); /* a message was lost: see local_ttl_ms */
   finish_load(&here, "new");
   expect_got_data(&after, "new");
   expect_got_data(&later, elsewhere && local ? "old" : "new");
   assert_int_equal(here.loaded, 2 + local);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(while_it_is_loaded) {
@@ -265,11 +265,11 @@ CACHE_TEST_(a_load_that_takes_longer_than_the_table_keeps, local_tag_options(cac
             cache->loading = LOAD_BY_TEST) {
   get_t get = {0};
   start_get(cache, &get, "shop");
-  bed_until(bed, cache->held == 1);
-  bed_run_for(bed, 25);
+  env_until(env, cache->held == 1);
+  env_run_for(env, 25);
   finish_load(cache, "v");
   assert_int_equal(end_of_get(&get), 0);
-  bed_until(bed, cache_stats(cache).fills == 1);
+  env_until(env, cache_stats(cache).fills == 1);
   assert_int_equal(peek_cache(cache, "shop"), BELAY_EAGAIN);
   expect_cached(cache, "shop", "v", BELAY_CACHE_FROM_SERVER);
   get_free(&get);
@@ -282,18 +282,18 @@ CACHE_TEST_(an_earlier_look, tag_options(cache), o.ttl_ms = 5; o.keep_ms = 60000
   for (int later = 0; later < 2; later++) {
     get_t first = {0}, second = {0};
     expect_put(cache, "shop", "old", true);
-    bed_run_for(bed, 6);
+    env_run_for(env, 6);
     start_get(cache, &first, "shop");
-    bed_until(bed, cache->held == 1);
+    env_until(env, cache->held == 1);
     belay__child_t *child =
         BELAY__CONTAINER(cache->handle->handle.children.next, belay__child_t, node);
     belay__load_t *load = BELAY__CONTAINER(child, belay__load_t, child);
     assert_non_null(load->fallback);
-    belay__record_release(bed->belay, load->fallback);
+    belay__record_release(env->belay, load->fallback);
     load->fallback = NULL;
     load->seen_at += later ? 1000000 * UINT64_C(60000) : 0;
     start_get(cache, &second, "shop");
-    bed_until(bed,
+    env_until(env,
               !belay__list_empty(&load->waiters) && load->waiters.next->next != &load->waiters);
     fail_load(cache, 7);
     assert_int_equal(end_of_get(&first), later ? BELAY_ELOAD : 0);
@@ -305,19 +305,19 @@ CACHE_TEST_(an_earlier_look, tag_options(cache), o.ttl_ms = 5; o.keep_ms = 60000
 
 /* ---- tables ---- */
 
-BED_TEST(tag_message_drops_table_entries) {
+ENV_TEST(tag_message_drops_table_entries) {
   cache_t here = {.value = "v"}, there = {.value = "v"};
   belay_cache_options_t options = local_tag_options(&here), other = local_tag_options(&there);
-  cache_open(&here, bed, &options);
-  cache_open_on(&there, bed, bed_connect(bed, server_url(bed->server), NULL), &other);
+  cache_open(&here, env, &options);
+  cache_open_on(&there, env, env_connect(env, server_url(env->server), NULL), &other);
   expect_cached(&here, "fill_local up", "v", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, belay__subscription_is_up(&here.handle->subscription));
+  env_until(env, belay__subscription_is_up(&here.handle->subscription));
   expect_cached(&here, "shop red", "v", BELAY_CACHE_FROM_LOAD);
   expect_cached(&here, "shop blue", "v", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed,
+  env_until(env,
             peek_cache(&here, "shop red") == 0 && peek_cache(&here, "shop blue") == 0); /* stored */
   expect_invalidate_tag(&there, "red");
-  bed_until(bed, peek_cache(&here, "shop red") == BELAY_EAGAIN);
+  env_until(env, peek_cache(&here, "shop red") == BELAY_EAGAIN);
   assert_int_equal(peek_cache(&here, "shop blue"), 0);
   change_t change = {0};
   assert_int_equal(begin_invalidate_tag(&here, &change, "shop"), 0);
@@ -351,7 +351,7 @@ static void expect_many(cache_t *cache, const char *from) {
   batch_t batch = {0};
   batch.request.data = &batch;
   assert_int_equal(belay_cache_get_many(cache->handle, &batch.request, keys, 4, on_batch), 0);
-  bed_until(cache->bed, batch.ended == 1);
+  env_until(cache->env, batch.ended == 1);
   for (int i = 0; i < 4; i++)
     assert_int_equal("-tsl"[batch.from[i]], from[i]); /* the table, the server, a load */
 }
@@ -363,7 +363,7 @@ CACHE_TEST_(many_at_once, tag_options(cache), cache->value = "v") {
   expect_many(cache, "lssl");
   expect_invalidate_tag(cache, "shop");
   expect_many(cache, "lsls");
-  server_do(bed->server, "DEL", TAG_KEY("blog"), NULL);
+  server_do(env->server, "DEL", TAG_KEY("blog"), NULL);
   expect_many(cache, "sssl");
   expect_many(cache, "ssss");
 }

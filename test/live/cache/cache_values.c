@@ -11,22 +11,22 @@
 
 /* Loaded here, read there. */
 typedef struct pair {
-  bed_t *bed;
+  env_t *env;
   cache_t writer, reader;
 } pair_t;
 
 static void pair_open(pair_t *pair, const belay_client_options_t *client, size_t max_bytes,
                       size_t write_compress, size_t read_compress) {
-  *pair = (pair_t){.bed = bed_open(client), .writer.loading = LOAD_BY_TEST};
+  *pair = (pair_t){.env = env_open(client), .writer.loading = LOAD_BY_TEST};
   belay_cache_options_t options = cache_options(&pair->writer);
   options.max_value_bytes = max_bytes;
   options.compress_bytes = write_compress;
-  cache_open(&pair->writer, pair->bed, &options);
+  cache_open(&pair->writer, pair->env, &options);
   options = bare_options(&pair->reader);
   options.max_value_bytes = max_bytes;
   options.compress_bytes = read_compress;
-  cache_open_on(&pair->reader, pair->bed,
-                bed_connect(pair->bed, server_url(pair->bed->server), client), &options);
+  cache_open_on(&pair->reader, pair->env,
+                env_connect(pair->env, server_url(pair->env->server), client), &options);
 }
 
 static void expect_bytes(get_t *get, const void *value, size_t len, belay_cache_from_t from) {
@@ -41,10 +41,10 @@ static void expect_bytes(get_t *get, const void *value, size_t len, belay_cache_
 static void expect_through(pair_t *pair, const char *key, const void *value, size_t len) {
   get_t get = {0};
   start_get(&pair->writer, &get, key);
-  bed_until(pair->bed, pair->writer.held == 1);
+  env_until(pair->env, pair->writer.held == 1);
   assert_error(finish_load_bytes(&pair->writer, value, len), 0);
   expect_bytes(&get, value, len, BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, cache_stats(&pair->writer).loading == 0);
+  env_until(pair->env, cache_stats(&pair->writer).loading == 0);
   start_get(&pair->reader, &get, key);
   expect_bytes(&get, value, len, BELAY_CACHE_FROM_SERVER);
 }
@@ -66,7 +66,7 @@ TEST(any_bytes) {
   }
   assert_int_equal(cache_stats(&pair.reader).undecodable, 0);
   assert_int_equal(cache_stats(&pair.writer).bytes_out, cache_stats(&pair.reader).bytes_in);
-  bed_close(pair.bed);
+  env_close(pair.env);
 }
 
 /* All kinds of envelopes, as a value: nothing in it means anything. */
@@ -78,26 +78,26 @@ TEST(value_that_looks_like_a_record) {
   for (size_t i = 0; i < 3; i++) {
     char *bytes, key[16];
     size_t len, size;
-    belay__record_t *record = belay__record_new(pair.bed->belay, kinds[i], i == 0 ? 5 : 0, 1);
+    belay__record_t *record = belay__record_new(pair.env->belay, kinds[i], i == 0 ? 5 : 0, 1);
     memset(record->bytes, 'v', record->len);
     memset(belay__record_tag(record, 0), 't', BELAY__RECORD_ID);
     record->fresh_ms = INT64_C(4000000000000);
     record->error = kinds[i] == BELAY__RECORD_ERROR ? 7 : 0;
-    assert_error(belay__record_write(pair.bed->belay, record, 0, &bytes, &len, &size), 0);
+    assert_error(belay__record_write(pair.env->belay, record, 0, &bytes, &len, &size), 0);
     snprintf(key, sizeof key, "kind%zu", i);
     expect_through(&pair, key, bytes, len);
-    belay__free(pair.bed->belay, bytes, size);
-    belay__record_release(pair.bed->belay, record);
+    belay__free(pair.env->belay, bytes, size);
+    belay__record_release(pair.env->belay, record);
   }
   /* the value of another key */
-  const resp_t *whole = server_ask(pair.bed->server, "GET", "belay::cache::pages::{kind0}", NULL);
+  const resp_t *whole = server_ask(pair.env->server, "GET", "belay::cache::pages::{kind0}", NULL);
   assert_int_equal(whole->type, RESP_STRING);
   char copy[400];
   size_t len = whole->len;
   assert_true(len < sizeof copy);
   memcpy(copy, whole->str, len);
   expect_through(&pair, "copy", copy, len);
-  bed_close(pair.bed);
+  env_close(pair.env);
 }
 
 /* ---- sizes ---- */
@@ -105,7 +105,7 @@ TEST(value_that_looks_like_a_record) {
 static void expect_too_big(cache_t *cache, const void *value, size_t len) {
   get_t get = {0};
   start_get(cache, &get, "big");
-  bed_until(cache->bed, cache->held == 1);
+  env_until(cache->env, cache->held == 1);
   assert_error(finish_load_bytes(cache, value, len), BELAY_EOVERFLOW);
   expect_got_nothing(&get, BELAY_ELOAD);
   assert_error(get.result.load_error, BELAY_EOVERFLOW);
@@ -119,7 +119,7 @@ TEST(largest_value_of_option) {
   expect_through(&pair, "home", value, 1000);
   expect_too_big(&pair.writer, value, 1001);
   expect_stats(&pair.writer, "load_failures 1, fills 1");
-  bed_close(pair.bed);
+  env_close(pair.env);
 }
 
 TEST(largest_values) {
@@ -139,8 +139,8 @@ TEST(largest_values) {
   belay_cache_t *cache;
   belay_cache_options_t options = cache_options(&pair.writer);
   options.max_value_bytes = huge;
-  assert_error(belay_cache_new(pair.bed->client, &options, &cache), BELAY_EINVAL);
-  bed_close(pair.bed);
+  assert_error(belay_cache_new(pair.env->client, &options, &cache), BELAY_EINVAL);
+  env_close(pair.env);
 }
 
 /* ---- compressed ---- */
@@ -156,15 +156,15 @@ TEST(compression) {
       pair_t pair;
       pair_open(&pair, NULL, LEN, write * 1000, read * 1000);
       expect_through(&pair, "home", value, LEN);
-      int64_t kept = server_integer(pair.bed->server, "STRLEN", KEY, NULL);
+      int64_t kept = server_integer(pair.env->server, "STRLEN", KEY, NULL);
       assert_between(kept, write ? 80 : LEN + 72, write ? 500 : LEN + 72);
       assert_int_equal(cache_stats(&pair.writer).bytes_out, kept);
       assert_int_equal(cache_stats(&pair.reader).bytes_in, kept);
       expect_through(&pair, "small", value, 999); /* below the threshold */
       assert_int_equal(
-          server_integer(pair.bed->server, "STRLEN", "belay::cache::pages::{small}", NULL),
+          server_integer(pair.env->server, "STRLEN", "belay::cache::pages::{small}", NULL),
           999 + 72);
-      bed_close(pair.bed);
+      env_close(pair.env);
     }
   free(value);
 }
@@ -181,9 +181,9 @@ TEST(incompressible_value) {
   pair_t pair;
   pair_open(&pair, NULL, LEN, 1, 0);
   expect_through(&pair, "home", value, LEN);
-  assert_int_equal(server_integer(pair.bed->server, "STRLEN", KEY, NULL), LEN + 72);
+  assert_int_equal(server_integer(pair.env->server, "STRLEN", KEY, NULL), LEN + 72);
   expect_through(&pair, "empty", "", 0);
-  bed_close(pair.bed);
+  env_close(pair.env);
 }
 
 /* ---- what is no record ---- */
@@ -194,7 +194,7 @@ static void expect_undecodable(cache_t *cache, unsigned n) {
   belay_cache_stats_t before = cache_stats(cache);
   snprintf(value, sizeof value, "home#%u", cache->loaded + 1);
   expect_cached(cache, "home", value, BELAY_CACHE_FROM_LOAD);
-  bed_until(cache->bed, cache_stats(cache).loading == 0);
+  env_until(cache->env, cache_stats(cache).loading == 0);
   belay_cache_stats_t after = cache_stats(cache);
   assert_int_equal(after.undecodable, n + 1);
   assert_int_equal(after.misses, before.misses + 1);
@@ -210,21 +210,21 @@ CACHE_TEST(a_torn_value) {
   for (int len = 0;; len++) {
     char text[16];
     snprintf(text, sizeof text, "%d", len);
-    bed_until(bed, cache_stats(cache).loading == 0);
-    int64_t was = server_integer(bed->server, "STRLEN", KEY, NULL);
+    env_until(env, cache_stats(cache).loading == 0);
+    int64_t was = server_integer(env->server, "STRLEN", KEY, NULL);
     if (was <= len)
       break;
-    server_do(bed->server, "EVAL",
+    server_do(env->server, "EVAL",
               "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, "
               "tonumber(ARGV[1])))",
               "1", KEY, text, NULL);
     expect_undecodable(cache, n++);
   }
   assert_true(n >= 78);
-  server_do(bed->server, "APPEND", KEY, "x", NULL); /* nor is it longer */
+  server_do(env->server, "APPEND", KEY, "x", NULL); /* nor is it longer */
   expect_undecodable(cache, n);
-  bed_settle(bed);
-  expect_ttls(bed->server);
+  env_settle(env);
+  expect_ttls(env->server);
 }
 
 CACHE_TEST(a_foreign_string) {
@@ -232,10 +232,10 @@ CACHE_TEST(a_foreign_string) {
       "x", "a foreign string that is longer than the head of an envelope, which has 72 bytes, and "
            "even longer"};
   for (unsigned i = 0; i < 2; i++) {
-    server_do(bed->server, "SET", KEY, strings[i], NULL);
+    server_do(env->server, "SET", KEY, strings[i], NULL);
     expect_undecodable(cache, i);
   }
-  server_do(bed->server, "SET", KEY, "", NULL);
+  server_do(env->server, "SET", KEY, "", NULL);
   expect_undecodable(cache, 2);
   expect_invalidate(cache, "home");
 }
@@ -249,8 +249,8 @@ CACHE_TEST(a_damaged_envelope) {
     if (at >= BELAY__RECORD_AT_FRESH && at < BELAY__RECORD_AT_RETRY + 8)
       continue; /* which scripts change */
     snprintf(text, sizeof text, "%d", at);
-    bed_until(bed, cache_stats(cache).loading == 0);
-    server_do(bed->server, "EVAL",
+    env_until(env, cache_stats(cache).loading == 0);
+    server_do(env->server, "EVAL",
               "local byte = string.byte(redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1])) "
               "redis.call('SETRANGE', KEYS[1], ARGV[1], string.char((byte + 1) % 256))",
               "1", KEY, text, NULL);
@@ -261,8 +261,8 @@ CACHE_TEST(a_damaged_envelope) {
 /* A version that is not ours, well formed in itself for all that we know. Byte 3. */
 CACHE_TEST(another_version) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
-  server_do(bed->server, "SETRANGE", KEY, "3", "\x02", NULL);
+  env_until(env, cache_stats(cache).loading == 0);
+  server_do(env->server, "SETRANGE", KEY, "3", "\x02", NULL);
   change_t change = {0};
   assert_error(begin_cache_touch(cache, &change, "home", 1000), 0);
   assert_error(end_of_change(&change), BELAY_EMISMATCH);
@@ -275,12 +275,12 @@ CACHE_TEST_OF(a_list, o.away = BELAY_CACHE_AWAY_LOAD) {
   for (int i = 0; i < 2; i++) {
     char key[64];
     snprintf(key, sizeof key, "%s%s", KEY, tails[i]);
-    server_do(bed->server, "RPUSH", key, "x", NULL);
+    server_do(env->server, "RPUSH", key, "x", NULL);
     expect_no_value(cache, "home", BELAY_EWRONGTYPE);
     assert_int_equal(cache->loaded, 0);
-    assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1); /* left alone */
+    assert_int_equal(server_integer(env->server, "LLEN", key, NULL), 1); /* left alone */
     expect_invalidate(cache, "home"); /* but that deletes whatever it holds */
-    assert_int_equal(server_integer(bed->server, "EXISTS", key, NULL), 0);
+    assert_int_equal(server_integer(env->server, "EXISTS", key, NULL), 0);
   }
   expect_stats(cache, "undecodable 0, away 0, losers 0");
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -295,26 +295,26 @@ static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_
 
 /* Where a tag's generation should be: a list, and a string that is none. */
 CACHE_TEST_OF(a_tag_that_is_something_else, o.tags = one_tag; o.away = BELAY_CACHE_AWAY_LOAD) {
-  server_do(bed->server, "RPUSH", "belay::cache::pages::{site}::tag", "x", NULL);
+  server_do(env->server, "RPUSH", "belay::cache::pages::{site}::tag", "x", NULL);
   expect_no_value(cache, "home", BELAY_EWRONGTYPE);
-  server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
+  server_do(env->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
   expect_no_value(cache, "home", BELAY_EMISMATCH);
   assert_int_equal(cache->loaded, 0);
   expect_invalidate_tag(cache, "site"); /* deletes it */
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, cache_stats(cache).loading == 0);
+  env_until(env, cache_stats(cache).loading == 0);
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
-  server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
+  server_do(env->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
   expect_no_value(cache, "home", BELAY_EMISMATCH); /* the stored value is invalid, too */
   assert_int_equal(cache_stats(cache).away, 0);
 }
 
 /* Nobody loads it: it is absent, and stays there. */
 CACHE_TEST_(undecodable_value_and_failed_load, bare_options(cache), (void)o) {
-  server_do(bed->server, "SET", KEY, "foreign", NULL);
+  server_do(env->server, "SET", KEY, "foreign", NULL);
   expect_no_value(cache, "home", BELAY_EABSENT);
   assert_int_equal(cache_stats(cache).undecodable, 1);
-  assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "foreign");
+  assert_string_equal(server_string(env->server, "GET", KEY, NULL), "foreign");
   expect_put(cache, "home", "put", true);
   expect_cached(cache, "home", "put", BELAY_CACHE_FROM_SERVER);
 }

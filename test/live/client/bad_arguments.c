@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 /* no server listens there; refused calls do not reach it */
 #define NOWHERE "unix:///nonexistent/socket"
@@ -22,44 +22,44 @@ static void on_client(belay_client_t *client, int status) {
   calls_back++;
 }
 
-static void expect_no_callback(bed_t *bed) {
-  bed_run_for(bed, 20);
+static void expect_no_callback(env_t *env) {
+  env_run_for(env, 20);
   assert_int_equal(calls_back, 0);
 }
 
-static void expect_detail(const bed_t *bed, const char *name) {
-  if (strstr(belay_detail(bed->belay), name) == NULL)
-    fail_msg("\"%s\" is not in \"%s\"", name, belay_detail(bed->belay));
+static void expect_detail(const env_t *env, const char *name) {
+  if (strstr(belay_detail(env->belay), name) == NULL)
+    fail_msg("\"%s\" is not in \"%s\"", name, belay_detail(env->belay));
 }
 
 /* ---- NULL and no memory ---- */
 
-TEST_IN(null_as_handle_is_refused, bed, bed_open_at(NOWHERE, NULL)) {
-  belay_t *belay = bed->belay;
-  belay_client_t *client = bed->client;
-  belay_lock_t *lock = (belay_lock_t *)bed;
+TEST_IN(null_as_handle_is_refused, env, env_open_at(NOWHERE, NULL)) {
+  belay_t *belay = env->belay;
+  belay_client_t *client = env->client;
+  belay_lock_t *lock = (belay_lock_t *)env;
   assert_error(belay_open(NULL, NULL, &belay), BELAY_EINVAL);
   assert_null(belay);
-  assert_error(belay_open(&bed->loop, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_open(&env->loop, NULL, NULL), BELAY_EINVAL);
   assert_error(belay_close(NULL, NULL), BELAY_EINVAL);
   assert_string_equal(belay_detail(NULL), "");
 
   assert_error(belay_connect(NULL, NOWHERE, NULL, &client), BELAY_EINVAL);
   assert_null(client);
-  assert_error(belay_connect(bed->belay, NOWHERE, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_connect(env->belay, NOWHERE, NULL, NULL), BELAY_EINVAL);
   assert_error(belay_client_ping(NULL, BELAY_DEFAULT, on_client), BELAY_EINVAL);
   assert_error(belay_client_close(NULL, NULL), BELAY_EINVAL);
 
   assert_error(belay_lock_new(NULL, belay_string("door"), NULL, &lock), BELAY_EINVAL);
   assert_null(lock);
-  assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_lock_new(env->client, belay_string("door"), NULL, NULL), BELAY_EINVAL);
   assert_error(belay_lock_acquire(NULL, 0, on_lock), BELAY_EINVAL);
   assert_error(belay_lock_try(NULL, on_lock), BELAY_EINVAL);
   assert_error(belay_lock_release(NULL, BELAY_DEFAULT, on_lock), BELAY_EINVAL);
   assert_error(belay_lock_extend(NULL, 1000, BELAY_DEFAULT, on_lock), BELAY_EINVAL);
   assert_error(belay_lock_cancel(NULL), BELAY_EINVAL);
   assert_error(belay_lock_close(NULL, NULL), BELAY_EINVAL);
-  expect_no_callback(bed);
+  expect_no_callback(env);
 }
 
 TEST(allocator_without_functions_is_refused) {
@@ -103,53 +103,53 @@ TEST(allocator_without_memory) {
   assert_int_equal(calls_back, 0);
 }
 
-BED_TEST(null_as_callback_is_refused) {
-  contender_t *c = contender_new(bed, "door", NULL);
+ENV_TEST(null_as_callback_is_refused) {
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(belay_lock_acquire(c->lock, 0, NULL), BELAY_EINVAL);
-  expect_detail(bed, "cb");
+  expect_detail(env, "cb");
   assert_error(belay_lock_try(c->lock, NULL), BELAY_EINVAL);
-  assert_error(belay_client_ping(bed->client, BELAY_DEFAULT, NULL), BELAY_EINVAL);
-  expect_detail(bed, "cb");
-  bed_run_for(bed, 20);
-  assert_int_equal(server_keys(bed->server), 0);
-  assert_int_equal(client_stats(bed).calls, 0);
+  assert_error(belay_client_ping(env->client, BELAY_DEFAULT, NULL), BELAY_EINVAL);
+  expect_detail(env, "cb");
+  env_run_for(env, 20);
+  assert_int_equal(server_keys(env->server), 0);
+  assert_int_equal(client_stats(env).calls, 0);
   assert_error(try_lock(c), 0);
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs == 1);
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs == 1);
 }
 
 /* ---- names and keys ---- */
 
-TEST_IN(names_and_keys_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(names_and_keys_out_of_range, env, env_open_at(NOWHERE, NULL)) {
   static char lengthy[1025];
   memset(lengthy, 'x', sizeof lengthy);
   const belay_bytes_t names[] = {
       belay_string(""), belay_string(NULL), {NULL, 4}, {lengthy, 1025}, {lengthy, SIZE_MAX}};
-  size_t objects = client_stats(bed).objects;
+  size_t objects = client_stats(env).objects;
   belay_lock_t *lock;
   belay_barrier_t *barrier;
   belay_election_t *election;
   belay_subscription_t *subscription;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    lock = (belay_lock_t *)bed;
-    assert_error(belay_lock_new(bed->client, names[i], NULL, &lock), BELAY_EINVAL);
+    lock = (belay_lock_t *)env;
+    assert_error(belay_lock_new(env->client, names[i], NULL, &lock), BELAY_EINVAL);
     assert_null(lock);
-    expect_detail(bed, "name");
-    assert_error(belay_barrier_new(bed->client, names[i], NULL, &barrier), BELAY_EINVAL);
-    assert_error(belay_election_new(bed->client, names[i], NULL, &election), BELAY_EINVAL);
-    assert_error(belay_topic_subscribe(bed->client, names[i], NULL, NULL, &subscription),
+    expect_detail(env, "name");
+    assert_error(belay_barrier_new(env->client, names[i], NULL, &barrier), BELAY_EINVAL);
+    assert_error(belay_election_new(env->client, names[i], NULL, &election), BELAY_EINVAL);
+    assert_error(belay_topic_subscribe(env->client, names[i], NULL, NULL, &subscription),
                  BELAY_EINVAL);
     belay_lock_options_t options = lock_options();
     options.key = names[i];
-    lock = (belay_lock_t *)bed;
+    lock = (belay_lock_t *)env;
     if (names[i].len == 0 && names[i].data == NULL)
       continue; /* no key */
-    assert_error(belay_lock_new(bed->client, belay_string("door"), &options, &lock), BELAY_EINVAL);
+    assert_error(belay_lock_new(env->client, belay_string("door"), &options, &lock), BELAY_EINVAL);
     assert_null(lock);
-    expect_detail(bed, "key");
+    expect_detail(env, "key");
   }
-  assert_int_equal(client_stats(bed).objects, objects);
-  assert_error(belay_lock_new(bed->client, belay_bytes(lengthy, 1024), NULL, &lock), 0);
+  assert_int_equal(client_stats(env).objects, objects);
+  assert_error(belay_lock_new(env->client, belay_bytes(lengthy, 1024), NULL, &lock), 0);
 }
 
 static void expect_key(belay_lock_t *lock, belay_bytes_t expected) {
@@ -160,17 +160,17 @@ static void expect_key(belay_lock_t *lock, belay_bytes_t expected) {
 }
 
 /* belay does not read the byte behind a name, and escapes a 0 in it as other bytes. */
-BED_TEST(names_have_exact_lengths) {
+ENV_TEST(names_have_exact_lengths) {
   belay_lock_t *lock;
-  assert_error(belay_lock_new(bed->client, belay_bytes("door!", 4), NULL, &lock), 0);
+  assert_error(belay_lock_new(env->client, belay_bytes("door!", 4), NULL, &lock), 0);
   expect_key(lock, belay_string("belay::lock::{door}"));
-  assert_error(belay_lock_new(bed->client, belay_bytes("a\0b", 3), NULL, &lock), 0);
+  assert_error(belay_lock_new(env->client, belay_bytes("a\0b", 3), NULL, &lock), 0);
   expect_key(lock, belay_string("belay::lock::{a%00b}"));
 }
 
-BED_TEST(a_fence_takes_no_empty_token) {
+ENV_TEST(a_fence_takes_no_empty_token) {
   belay_fence_t fence = {0};
-  (void)bed;
+  (void)env;
   assert_error(belay_fence_guard(&fence, 7, belay_bytes("token", 0)), BELAY_EINVAL);
   assert_int_equal(fence.token_len, 0);
   assert_error(belay_fence_guard(&fence, 7, belay_string("token")), 0);
@@ -182,7 +182,7 @@ static void on_taken(belay_request_t *request, int status, const belay_limiter_r
   ++*(unsigned *)request->data;
 }
 
-BED_TEST(limiters_of_two_names_do_not_share_a_key) {
+ENV_TEST(limiters_of_two_names_do_not_share_a_key) {
   static const char *const names[] = {"one", "two"};
   const belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 1, .period_us = 60000000};
   unsigned taken = 0;
@@ -194,81 +194,81 @@ BED_TEST(limiters_of_two_names_do_not_share_a_key) {
     options.name = belay_string(names[i]);
     options.limits = &limit;
     options.limits_len = 1;
-    assert_error(belay_limiter_new(bed->client, &options, &limiter), 0);
+    assert_error(belay_limiter_new(env->client, &options, &limiter), 0);
     assert_error(belay_limiter_take(limiter, &request, belay_string("k"), 1, on_taken), 0);
-    bed_until(bed, taken == i + 1);
+    env_until(env, taken == i + 1);
   }
-  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::limit::one::{k}",
+  assert_int_equal(server_integer(env->server, "EXISTS", "belay::limit::one::{k}",
                                   "belay::limit::two::{k}", NULL),
                    2);
 }
 
-BED_TEST(an_exact_key_needs_no_name) {
+ENV_TEST(an_exact_key_needs_no_name) {
   belay_lock_options_t options = lock_options();
   belay_lock_t *exact, *named;
   options.key = belay_string("another's:key");
-  assert_error(belay_lock_new(bed->client, belay_string(NULL), &options, &exact), 0);
+  assert_error(belay_lock_new(env->client, belay_string(NULL), &options, &exact), 0);
   expect_key(exact, options.key);
-  assert_error(belay_lock_new(bed->client, belay_string("not used"), &options, &named), 0);
+  assert_error(belay_lock_new(env->client, belay_string("not used"), &options, &named), 0);
   expect_key(named, options.key);
-  assert_error(belay_lock_new(bed->client, belay_bytes(NULL, 3), &options, &named), BELAY_EINVAL);
+  assert_error(belay_lock_new(env->client, belay_bytes(NULL, 3), &options, &named), BELAY_EINVAL);
   options.key = belay_string("");
-  assert_error(belay_lock_new(bed->client, belay_string(NULL), &options, &named), BELAY_EINVAL);
+  assert_error(belay_lock_new(env->client, belay_string(NULL), &options, &named), BELAY_EINVAL);
   options.key = belay_string(NULL);
-  assert_error(belay_lock_new(bed->client, belay_string(NULL), &options, &named), BELAY_EINVAL);
+  assert_error(belay_lock_new(env->client, belay_string(NULL), &options, &named), BELAY_EINVAL);
 }
 
 TEST(exact_keys_of_several_servers_need_no_name) {
-  bed_t *bed = bed_open(NULL);
-  belay_client_t *clients[3] = {bed->client};
+  env_t *env = env_open(NULL);
+  belay_client_t *clients[3] = {env->client};
   belay_lock_options_t options = lock_options();
   belay_lock_t *lock;
   if (deployment_is_cluster()) {
-    bed_close(bed);
+    env_close(env);
     skip(); /* where there is no quarantine */
   }
   for (int i = 1; i < 3; i++)
-    clients[i] = bed_connect(bed, server_url(bed->server), NULL);
+    clients[i] = env_connect(env, server_url(env->server), NULL);
   options.key = belay_string("another's:key");
   assert_error(belay_redlock_new(clients, 3, belay_string(NULL), &options, &lock), 0);
   expect_key(lock, options.key);
-  bed_close(bed);
+  env_close(env);
 }
 
 #define HOURS_24 INT64_C(86400000)
 
 /* ---- arguments of operations ---- */
 
-BED_TEST(times_out_of_range) {
-  contender_t *c = contender_new(bed, "door", NULL);
+ENV_TEST(times_out_of_range) {
+  contender_t *c = contender_new(env, "door", NULL);
   static const int64_t waits[] = {-2, INT64_MIN}, ttls[] = {0, -2, 9, HOURS_24 + 1, BELAY_FOREVER},
                        timeouts[] = {0, -2, 600001, BELAY_FOREVER};
   for (size_t i = 0; i < 2; i++) {
     assert_error(belay_lock_acquire(c->lock, waits[i], on_lock), BELAY_EINVAL);
-    expect_detail(bed, "wait_ms");
+    expect_detail(env, "wait_ms");
   }
   assert_error(try_lock(c), 0);
   int64_t left = belay_lock_remaining_us(c->lock);
   for (size_t i = 0; i < 5; i++) {
     assert_error(belay_lock_extend(c->lock, ttls[i], BELAY_DEFAULT, on_lock), BELAY_EINVAL);
-    expect_detail(bed, "ttl_ms");
+    expect_detail(env, "ttl_ms");
   }
   for (size_t i = 0; i < 4; i++) {
     assert_error(belay_lock_extend(c->lock, 1000, timeouts[i], on_lock), BELAY_EINVAL);
-    expect_detail(bed, "timeout_ms");
+    expect_detail(env, "timeout_ms");
     assert_error(belay_lock_release(c->lock, timeouts[i], on_lock), BELAY_EINVAL);
-    expect_detail(bed, "timeout_ms");
-    assert_error(belay_client_ping(bed->client, timeouts[i], on_client), BELAY_EINVAL);
-    expect_detail(bed, "timeout_ms");
+    expect_detail(env, "timeout_ms");
+    assert_error(belay_client_ping(env->client, timeouts[i], on_client), BELAY_EINVAL);
+    expect_detail(env, "timeout_ms");
   }
-  expect_no_callback(bed);
+  expect_no_callback(env);
   assert_true(is_on_server(c));
   assert_between(left - belay_lock_remaining_us(c->lock), 0, 1000000 * slow());
   assert_error(release(c), 0);
 }
 
-BED_TEST(operations_in_the_wrong_state) {
-  contender_t *c = contender_new(bed, "door", NULL);
+ENV_TEST(operations_in_the_wrong_state) {
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, on_lock), BELAY_ENOTOWNER);
   assert_error(belay_lock_extend(c->lock, 1000, BELAY_DEFAULT, on_lock), BELAY_ENOTOWNER);
   assert_error(belay_lock_cancel(c->lock), BELAY_ESTATE);
@@ -279,7 +279,7 @@ BED_TEST(operations_in_the_wrong_state) {
   assert_error(belay_lock_acquire(c->lock, 0, on_lock), BELAY_ESTATE);
   assert_error(belay_lock_cancel(c->lock), BELAY_ESTATE);
   assert_true(is_on_server(c));
-  expect_no_callback(bed);
+  expect_no_callback(env);
 }
 
 /* ---- closing objects ---- */
@@ -287,13 +287,13 @@ BED_TEST(operations_in_the_wrong_state) {
 typedef enum target { A_LOCK, A_CLIENT, A_BELAY, TARGETS } target_t;
 
 static void expect_closing(target_t target) {
-  bed_t *bed = bed_open(NULL);
-  contender_t *c = contender_holding(bed, "door", NULL);
-  belay_lock_t *lock = (belay_lock_t *)bed;
-  belay_client_t *client = (belay_client_t *)bed;
+  env_t *env = env_open(NULL);
+  contender_t *c = contender_holding(env, "door", NULL);
+  belay_lock_t *lock = (belay_lock_t *)env;
+  belay_client_t *client = (belay_client_t *)env;
   assert_error(target == A_LOCK     ? begin_close(c)
-               : target == A_CLIENT ? begin_client_close(bed)
-                                    : begin_belay_close(bed),
+               : target == A_CLIENT ? begin_client_close(env)
+                                    : begin_belay_close(env),
                0);
   assert_error(belay_lock_acquire(c->lock, 0, on_lock), BELAY_ECLOSING);
   assert_error(belay_lock_try(c->lock, on_lock), BELAY_ECLOSING);
@@ -303,19 +303,19 @@ static void expect_closing(target_t target) {
   assert_error(belay_lock_close(c->lock, NULL), BELAY_ECLOSING);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   if (target >= A_CLIENT) {
-    assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, &lock), BELAY_ECLOSING);
+    assert_error(belay_lock_new(env->client, belay_string("door"), NULL, &lock), BELAY_ECLOSING);
     assert_null(lock);
-    assert_error(belay_client_ping(bed->client, BELAY_DEFAULT, on_client), BELAY_ECLOSING);
-    assert_error(belay_client_close(bed->client, NULL), BELAY_ECLOSING);
+    assert_error(belay_client_ping(env->client, BELAY_DEFAULT, on_client), BELAY_ECLOSING);
+    assert_error(belay_client_close(env->client, NULL), BELAY_ECLOSING);
   }
   if (target == A_BELAY) {
-    assert_error(belay_close(bed->belay, NULL), BELAY_ECLOSING);
-    assert_error(belay_connect(bed->belay, NOWHERE, NULL, &client), BELAY_ECLOSING);
+    assert_error(belay_close(env->belay, NULL), BELAY_ECLOSING);
+    assert_error(belay_connect(env->belay, NOWHERE, NULL, &client), BELAY_ECLOSING);
     assert_null(client);
   }
-  bed_until(bed, c->closed == 1 || bed->client_closed == 1 || bed->belay_closed == 1);
-  expect_no_callback(bed);
-  bed_close(bed);
+  env_until(env, c->closed == 1 || env->client_closed == 1 || env->belay_closed == 1);
+  expect_no_callback(env);
+  env_close(env);
 }
 
 TEST(closing_objects_refuse_all_calls) {
@@ -325,7 +325,7 @@ TEST(closing_objects_refuse_all_calls) {
 
 /* ---- URLs ---- */
 
-TEST_IN(malformed_urls_name_the_part, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(malformed_urls_name_the_part, env, env_open_at(NOWHERE, NULL)) {
   static const struct {
     const char *url, *part;
   } all[] = {
@@ -359,44 +359,44 @@ TEST_IN(malformed_urls_name_the_part, bed, bed_open_at(NOWHERE, NULL)) {
       {"unix:///tmp/socket?what=1", "query"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    belay_client_t *client = (belay_client_t *)bed;
-    assert_error(belay_connect(bed->belay, all[i].url, NULL, &client), BELAY_EURL);
+    belay_client_t *client = (belay_client_t *)env;
+    assert_error(belay_connect(env->belay, all[i].url, NULL, &client), BELAY_EURL);
     assert_null(client);
-    const char *detail = belay_detail(bed->belay);
+    const char *detail = belay_detail(env->belay);
     if (strncmp(detail, all[i].part, strlen(all[i].part)) != 0)
       fail_msg("%s: %s", all[i].url, detail);
     assert_null(strstr(detail, "pass%2"));
   }
 }
 
-TEST_IN(urls_too_long, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(urls_too_long, env, env_open_at(NOWHERE, NULL)) {
   static char url[100001];
   static const char *const starts[] = {"redis://", "unix:///", "redis://user:"};
   for (size_t i = 0; i < 3; i++) {
-    belay_client_t *client = (belay_client_t *)bed;
+    belay_client_t *client = (belay_client_t *)env;
     memset(url, 'x', sizeof url - 1);
     memcpy(url, starts[i], strlen(starts[i]));
-    assert_error(belay_connect(bed->belay, url, NULL, &client), BELAY_EURL);
+    assert_error(belay_connect(env->belay, url, NULL, &client), BELAY_EURL);
     assert_null(client);
-    assert_true(strlen(belay_detail(bed->belay)) > 0);
+    assert_true(strlen(belay_detail(env->belay)) > 0);
   }
 }
 
 /* ---- options of a client ---- */
 
-static void expect_client_options(bed_t *bed, const belay_client_options_t *options,
+static void expect_client_options(env_t *env, const belay_client_options_t *options,
                                   const char *wrong) {
-  belay_client_t *client = (belay_client_t *)bed;
-  int error = belay_connect(bed->belay, NOWHERE, options, &client);
+  belay_client_t *client = (belay_client_t *)env;
+  int error = belay_connect(env->belay, NOWHERE, options, &client);
   if (error != (wrong != NULL ? BELAY_EINVAL : 0))
-    fail_msg("%s: %s", wrong != NULL ? wrong : belay_detail(bed->belay), belay_err_name(error));
+    fail_msg("%s: %s", wrong != NULL ? wrong : belay_detail(env->belay), belay_err_name(error));
   if (wrong == NULL)
     return;
   assert_null(client);
-  expect_detail(bed, wrong);
+  expect_detail(env, wrong);
 }
 
-TEST_IN(client_texts_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(client_texts_out_of_range, env, env_open_at(NOWHERE, NULL)) {
   char lengthy[1001];
   memset(lengthy, 'x', sizeof lengthy);
   lengthy[sizeof lengthy - 1] = '\0';
@@ -424,12 +424,12 @@ TEST_IN(client_texts_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
                          : strcmp(all[i].field, "username") == 0  ? &o.username
                                                                   : &o.password;
     *field = all[i].text;
-    expect_client_options(bed, &o, all[i].field);
-    assert_null(strstr(belay_detail(bed->belay), "xxxx"));
+    expect_client_options(env, &o, all[i].field);
+    assert_null(strstr(belay_detail(env->belay), "xxxx"));
   }
 }
 
-TEST_IN(namespaces_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(namespaces_out_of_range, env, env_open_at(NOWHERE, NULL)) {
   char lengthy[130];
   memset(lengthy, 'x', sizeof lengthy);
   lengthy[129] = '\0';
@@ -452,17 +452,17 @@ TEST_IN(namespaces_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
     belay_client_options_t o = client_options();
     o.namespace_parts = all[i].parts;
     o.namespace_count = all[i].count;
-    expect_client_options(bed, &o, all[i].wrong);
+    expect_client_options(env, &o, all[i].wrong);
   }
 }
 
 /* ---- the detail ---- */
 
-TEST_IN(next_call_clears_the_detail, bed, bed_open_at(NOWHERE, NULL)) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_string_equal(belay_detail(bed->belay), "");
+TEST_IN(next_call_clears_the_detail, env, env_open_at(NOWHERE, NULL)) {
+  contender_t *c = contender_new(env, "door", NULL);
+  assert_string_equal(belay_detail(env->belay), "");
   assert_error(belay_lock_acquire(c->lock, 0, NULL), BELAY_EINVAL);
-  assert_string_not_equal(belay_detail(bed->belay), "");
+  assert_string_not_equal(belay_detail(env->belay), "");
   assert_error(belay_lock_cancel(c->lock), BELAY_ESTATE);
-  assert_string_equal(belay_detail(bed->belay), "");
+  assert_string_equal(belay_detail(env->belay), "");
 }

@@ -2,7 +2,7 @@
  * a server. */
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 #define CLOSE_TIMEOUT_MS 400
 
@@ -14,14 +14,14 @@ static const char *const target_names[] = {"a lock", "a client", "all of belay"}
 
 static int begin_close_of_target(target_t target, contender_t *c) {
   return target == THE_LOCK     ? begin_close(c)
-         : target == THE_CLIENT ? begin_client_close(c->bed)
-                                : begin_belay_close(c->bed);
+         : target == THE_CLIENT ? begin_client_close(c->env)
+                                : begin_belay_close(c->env);
 }
 
 static bool is_closed(target_t target, const contender_t *c) {
   return target == THE_LOCK     ? c->closed == 1
-         : target == THE_CLIENT ? c->bed->client_closed == 1
-                                : c->bed->belay_closed == 1;
+         : target == THE_CLIENT ? c->env->client_closed == 1
+                                : c->env->belay_closed == 1;
 }
 
 /* ---- the states of the lock ---- */
@@ -37,16 +37,16 @@ static void when_just_started(contender_t *c) {
 static void when_acquiring(contender_t *c) {
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  uint64_t before = client_stats(c->bed).writes;
-  server_pause(c->bed->server);
+  uint64_t before = client_stats(c->env).writes;
+  server_pause(c->env->server);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_until(c->bed, client_stats(c->bed).writes > before);
+  env_until(c->env, client_stats(c->env).writes > before);
 }
 
 static void when_waiting(contender_t *c) {
   foreign_holder(c, 60000);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(c->bed, 50);
+  env_run_for(c->env, 50);
 }
 
 static void when_held(contender_t *c) {
@@ -55,43 +55,43 @@ static void when_held(contender_t *c) {
 
 static void when_renewing(contender_t *c) {
   assert_error(try_lock(c), 0);
-  uint64_t before = client_stats(c->bed).writes;
-  server_pause(c->bed->server);
-  bed_until(c->bed, client_stats(c->bed).writes > before);
+  uint64_t before = client_stats(c->env).writes;
+  server_pause(c->env->server);
+  env_until(c->env, client_stats(c->env).writes > before);
 }
 
 static void when_extending(contender_t *c) {
   assert_error(try_lock(c), 0);
-  server_pause(c->bed->server);
+  server_pause(c->env->server);
   assert_error(begin_extend(c, 60000), 0);
-  bed_run_for(c->bed, 10);
+  env_run_for(c->env, 10);
 }
 
 static void when_releasing(contender_t *c) {
   assert_error(try_lock(c), 0);
-  server_pause(c->bed->server);
+  server_pause(c->env->server);
   assert_error(begin_release(c), 0);
-  bed_run_for(c->bed, 10);
+  env_run_for(c->env, 10);
 }
 
 static void when_lost(contender_t *c) {
   assert_error(try_lock(c), 0);
-  server_do(c->bed->server, "DEL", key_of(c), NULL);
-  bed_until(c->bed, c->lost == 1);
+  server_do(c->env->server, "DEL", key_of(c), NULL);
+  env_until(c->env, c->lost == 1);
 }
 
 static void when_closing(contender_t *c) {
   assert_error(try_lock(c), 0);
-  server_pause(c->bed->server);
+  server_pause(c->env->server);
   assert_error(begin_close(c), 0);
-  bed_run_for(c->bed, 10);
+  env_run_for(c->env, 10);
 }
 
 static void when_server_away(contender_t *c) {
-  server_kill(c->bed->server);
+  server_kill(c->env->server);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(c->bed, 30);
-  server_restart(c->bed->server);
+  env_run_for(c->env, 30);
+  server_restart(c->env->server);
 }
 
 static const struct {
@@ -131,39 +131,39 @@ static void check_endings(const contender_t *c, bool op_pended, bool extend_pend
     assert_error(c->extend_status, BELAY_ECANCELED);
 }
 
-static bed_t *open_bed(void) {
+static env_t *open_env(void) {
   belay_client_options_t options = client_options();
   options.close_timeout_ms = CLOSE_TIMEOUT_MS * slow();
-  return bed_open(&options);
+  return env_open(&options);
 }
 
 static void test_close(void **state) {
   const situation_t *situation = *state;
-  bed_t *bed = open_bed();
+  env_t *env = open_env();
   belay_lock_options_t options = watched(900 * slow());
-  contender_t *c = contender_new(bed, "door", &options);
+  contender_t *c = contender_new(env, "door", &options);
   states[situation->state].enter(c);
   bool op_pended = c->ended < c->begun, extend_pended = c->extended < c->begun_extend;
   bool was_closing = c->closing > 0;
   unsigned losses = c->lost;
   if (situation->dead)
-    server_pause(bed->server);
+    server_pause(env->server);
   else
-    server_resume(bed->server);
+    server_resume(env->server);
   int64_t began = clock_now();
   assert_error(begin_close_of_target(situation->target, c),
                was_closing && situation->target == THE_LOCK ? BELAY_ECLOSING : 0);
   assert_error(begin_close_of_target(situation->target, c), BELAY_ECLOSING);
-  bed_until(bed, is_closed(situation->target, c));
+  env_until(env, is_closed(situation->target, c));
   assert_between(clock_since_ms(began), 0, CLOSE_TIMEOUT_MS * slow() + lag());
   check_endings(c, op_pended, extend_pended);
   assert_int_equal(c->lost, losses);
-  server_resume(bed->server);
+  server_resume(env->server);
   if (!situation->dead) {
-    const char *left = server_string(bed->server, "GET", "belay::lock::{door}", NULL);
+    const char *left = server_string(env->server, "GET", "belay::lock::{door}", NULL);
     assert_true(left == NULL || strcmp(left, "somebody else") == 0);
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- inside every callback ---- */
@@ -203,13 +203,13 @@ static void on_event(contender_t *c, event_t event) {
     close_target(c, trap);
 }
 
-static void on_ping(bed_t *bed) {
-  close_target(bed->first, bed->first->arg);
+static void on_ping(env_t *env) {
+  close_target(env->first, env->first->arg);
 }
 
 /* Start the operation in whose callback the target closes. */
 static void provoke(contender_t *c, const trap_t *trap) {
-  bed_t *bed = c->bed;
+  env_t *env = c->env;
   contender_t *other;
   if (trap->inside != AN_ACQUIRE && trap->inside != AN_ATTEMPT_THAT_FAILED)
     assert_error(try_lock(c), 0);
@@ -229,15 +229,15 @@ static void provoke(contender_t *c, const trap_t *trap) {
     assert_error(begin_extend(c, 20000), 0);
     break;
   case A_LOSS:
-    server_do(bed->server, "DEL", key_of(c), NULL);
+    server_do(env->server, "DEL", key_of(c), NULL);
     assert_error(begin_extend(c, 20000), 0);
     break;
   case A_PING:
-    assert_error(begin_ping(bed), 0);
+    assert_error(begin_ping(env), 0);
     break;
   case ANOTHER_CLOSE:
   case INSIDES:
-    other = contender_new(bed, "another door", NULL);
+    other = contender_new(env, "another door", NULL);
     assert_error(try_lock(other), 0);
     other->then = on_event;
     other->arg = c->arg;
@@ -248,17 +248,17 @@ static void provoke(contender_t *c, const trap_t *trap) {
 
 static void test_close_inside(void **state) {
   trap_t *trap = *state;
-  bed_t *bed = open_bed();
-  contender_t *c = trap->c = contender_new(bed, "door", NULL);
+  env_t *env = open_env();
+  contender_t *c = trap->c = contender_new(env, "door", NULL);
   c->arg = trap;
-  bed->then = on_ping;
+  env->then = on_ping;
   provoke(c, trap);
-  bed_until(bed, is_closed(trap->target, c));
+  env_until(env, is_closed(trap->target, c));
   assert_int_equal(c->ended, c->begun);
-  const char *left = server_string(bed->server, "GET", "belay::lock::{door}", NULL);
+  const char *left = server_string(env->server, "GET", "belay::lock::{door}", NULL);
   assert_true(left == NULL || strcmp(left, "somebody else") == 0);
-  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::lock::{another door}", NULL), 0);
-  bed_close(bed);
+  assert_int_equal(server_integer(env->server, "EXISTS", "belay::lock::{another door}", NULL), 0);
+  env_close(env);
 }
 
 /* ---- granted, and not yet reported ---- */
@@ -270,33 +270,33 @@ static void close_the_other(contender_t *c, event_t event) {
 }
 
 /* Two locks whose replies arrive together; `then` runs in the callback of the first one. */
-static bed_t *open_granted(contender_t *both[2], trap_t *trap,
+static env_t *open_granted(contender_t *both[2], trap_t *trap,
                            void (*then)(contender_t *c, event_t event)) {
   needs_one_process("replies that arrive together, in their order");
-  bed_t *bed = open_bed();
-  contender_t *first = both[0] = contender_connected(bed, "first", NULL);
-  contender_t *second = both[1] = trap->c = contender_new(bed, "second", NULL);
-  server_pause(bed->server);
+  env_t *env = open_env();
+  contender_t *first = both[0] = contender_connected(env, "first", NULL);
+  contender_t *second = both[1] = trap->c = contender_new(env, "second", NULL);
+  server_pause(env->server);
   assert_error(begin_acquire(first, 0), 0);
   assert_error(begin_acquire(second, 0), 0);
-  bed_run_for(bed, 20);
+  env_run_for(env, 20);
   first->then = then;
   first->arg = trap;
-  server_resume(bed->server);
-  return bed;
+  server_resume(env->server);
+  return env;
 }
 
 static void test_close_before_the_grant_is_reported(void **state) {
   trap_t *trap = *state;
   contender_t *both[2];
-  bed_t *bed = open_granted(both, trap, close_the_other);
+  env_t *env = open_granted(both, trap, close_the_other);
   const contender_t *second = both[1];
-  bed_until(bed, is_closed(trap->target, second));
+  env_until(env, is_closed(trap->target, second));
   assert_int_equal(second->ended, 1);
   assert_error(second->status, BELAY_ECANCELED);
   assert_int_equal(second->lost, 0);
-  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::lock::{second}", NULL), 0);
-  bed_close(bed);
+  assert_int_equal(server_integer(env->server, "EXISTS", "belay::lock::{second}", NULL), 0);
+  env_close(env);
 }
 
 static void cancel_the_other(contender_t *c, event_t event) {
@@ -308,56 +308,56 @@ static void cancel_the_other(contender_t *c, event_t event) {
 TEST(cancel_before_the_grant_is_reported) {
   trap_t trap = {0};
   contender_t *both[2];
-  bed_t *bed = open_granted(both, &trap, cancel_the_other);
+  env_t *env = open_granted(both, &trap, cancel_the_other);
   assert_error(outcome(both[1]), BELAY_ECANCELED);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 1);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), 1);
   assert_true(is_on_server(both[0]));
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- many handles, repeated closes ---- */
 
-BED_TEST_OF(client_close_releases_all_locks, o.close_timeout_ms = 60000) {
+ENV_TEST_OF(client_close_releases_all_locks, o.close_timeout_ms = 60000) {
   enum { MANY = 5000 };
   static contender_t *all[MANY];
   char name[16];
   for (int i = 0; i < MANY; i++) {
     snprintf(name, sizeof name, "door-%d", i);
-    all[i] = contender_new(bed, name, NULL);
+    all[i] = contender_new(env, name, NULL);
     assert_error(begin_acquire(all[i], 0), 0);
   }
   for (int i = 0; i < MANY; i++)
     assert_error(outcome(all[i]), 0);
-  assert_int_equal(server_keys(bed->server), MANY);
-  assert_error(begin_client_close(bed), 0);
-  bed_until(bed, bed->client_closed == 1);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), MANY);
+  assert_error(begin_client_close(env), 0);
+  env_until(env, env->client_closed == 1);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
-TEST_IN(belay_close_closes_all_clients, bed, open_bed()) {
+TEST_IN(belay_close_closes_all_clients, env, open_env()) {
   enum { CLIENTS = 5 };
   for (int i = 0; i < CLIENTS; i++) {
     char name[16];
     snprintf(name, sizeof name, "door-%d", i);
-    belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
-    assert_error(try_lock(contender_of(bed, client, name, NULL)), 0);
+    belay_client_t *client = env_connect(env, server_url(env->server), NULL);
+    assert_error(try_lock(contender_of(env, client, name, NULL)), 0);
   }
-  assert_error(begin_belay_close(bed), 0);
-  bed_until(bed, bed->belay_closed == 1);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_error(begin_belay_close(env), 0);
+  env_until(env, env->belay_closed == 1);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 static void take_it_again(contender_t *c, event_t event) {
   contender_t **next = c->arg;
   if (event != EVENT_CLOSED)
     return;
-  *next = contender_new(c->bed, "door", NULL);
+  *next = contender_new(c->env, "door", NULL);
   assert_error(begin_acquire(*next, 0), 0);
 }
 
-TEST_IN(new_handle_in_a_close_callback, bed, open_bed()) {
-  contender_t *c = contender_new(bed, "door", NULL), *next = NULL;
+TEST_IN(new_handle_in_a_close_callback, env, open_env()) {
+  contender_t *c = contender_new(env, "door", NULL), *next = NULL;
   assert_error(try_lock(c), 0);
   c->then = take_it_again;
   c->arg = &next;
@@ -365,39 +365,39 @@ TEST_IN(new_handle_in_a_close_callback, bed, open_bed()) {
   assert_error(outcome(next), 0); /* the old handle had released it */
 }
 
-TEST_IN(close_callbacks_may_be_null, bed, open_bed()) {
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
-  contender_t *held = contender_new(bed, "door", NULL);
-  contender_t *other = contender_of(bed, client, "another door", NULL);
+TEST_IN(close_callbacks_may_be_null, env, open_env()) {
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
+  contender_t *held = contender_new(env, "door", NULL);
+  contender_t *other = contender_of(env, client, "another door", NULL);
   assert_error(try_lock(held), 0);
   assert_error(try_lock(other), 0);
   assert_error(belay_lock_close(held->lock, NULL), 0);
   assert_error(belay_client_close(client, NULL), 0);
-  bed_until(bed, server_keys(bed->server) == 0);
+  env_until(env, server_keys(env->server) == 0);
 }
 
-BED_TEST_OF(close_timeout_of_zero, o.close_timeout_ms = 0) {
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  server_pause(bed->server);
+ENV_TEST_OF(close_timeout_of_zero, o.close_timeout_ms = 0) {
+  assert_error(try_lock(contender_new(env, "door", NULL)), 0);
+  server_pause(env->server);
   int64_t began = clock_now();
-  assert_error(begin_belay_close(bed), 0);
-  bed_until(bed, bed->belay_closed == 1);
+  assert_error(begin_belay_close(env), 0);
+  env_until(env, env->belay_closed == 1);
   assert_true(clock_since_ms(began) < lag());
 }
 
 /* The close of a lock, then of its client, then of belay. */
-TEST_IN(lock_client_and_belay_close_in_a_row, bed, open_bed()) {
-  contender_t *c = contender_holding(bed, "door", NULL);
+TEST_IN(lock_client_and_belay_close_in_a_row, env, open_env()) {
+  contender_t *c = contender_holding(env, "door", NULL);
   assert_error(begin_close(c), 0);
-  assert_error(begin_client_close(bed), 0);
+  assert_error(begin_client_close(env), 0);
   assert_error(begin_close(c), BELAY_ECLOSING);
-  assert_error(begin_belay_close(bed), 0);
-  assert_error(begin_belay_close(bed), BELAY_ECLOSING);
-  bed_until(bed, bed->belay_closed == 1);
+  assert_error(begin_belay_close(env), 0);
+  assert_error(begin_belay_close(env), BELAY_ECLOSING);
+  env_until(env, env->belay_closed == 1);
   assert_int_equal(c->closed, 1);
-  assert_int_equal(bed->client_closed, 1);
-  assert_true(c->closed_at < bed->sequence);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(env->client_closed, 1);
+  assert_true(c->closed_at < env->sequence);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 /* ---- data of a handle ---- */
@@ -430,8 +430,8 @@ CLOSED(subscription)
   assert_error(belay_##type##_close(handle, on_##type##_closed), 0);                               \
   expected++
 
-BED_TEST(close_callback_gets_the_data) {
-  belay_client_t *client = bed->client;
+ENV_TEST(close_callback_gets_the_data) {
+  belay_client_t *client = env->client;
   unsigned expected = data_closed = 0;
 #define SET(type, ...)                                                                             \
   belay_##type##_t *type##_handle;                                                                 \
@@ -446,7 +446,7 @@ BED_TEST(close_callback_gets_the_data) {
   assert_error(belay_topic_subscribe(client, belay_string("n"), on_message, &mine, &subscription),
                0);
   CLOSE(subscription, subscription);
-  bed_until(bed, data_closed == expected);
+  env_until(env, data_closed == expected);
 }
 
 /* ---- the table ---- */

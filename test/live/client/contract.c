@@ -5,11 +5,11 @@
 
 enum { CALLS_MAX = 16, REPEATS = 5 };
 
-/* A test of a row has one server, and one bed for each way to close. */
+/* A test of a row has one server, and one env for each way to close. */
 typedef struct stand {
   server_t *server;
   const contract_t *row;
-  bed_t *bed;
+  env_t *env;
   rig_t rig;
   rig_call_t calls[CALLS_MAX];
   size_t objects; /* of the client, before the handle was made */
@@ -19,56 +19,56 @@ static void stand_open(stand_t *stand) {
   memset(stand->calls, 0, sizeof stand->calls);
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
-  stand->bed = bed_open_at(server_url(stand->server), &options);
-  stand->objects = client_stats(stand->bed).objects;
-  rig_make(&stand->rig, stand->row, stand->bed, stand->bed->client);
+  stand->env = env_open_at(server_url(stand->server), &options);
+  stand->objects = client_stats(stand->env).objects;
+  rig_make(&stand->rig, stand->row, stand->env, stand->env->client);
 }
 
 /* Wait until each started call has ended. */
 static void expect_all_ended(stand_t *stand) {
   for (unsigned i = 0; i < CALLS_MAX; i++)
-    bed_until(stand->bed, stand->calls[i].ended >= stand->calls[i].begun);
+    env_until(stand->env, stand->calls[i].ended >= stand->calls[i].begun);
 }
 
 static void run(stand_t *stand, unsigned n) {
   assert_error(rig_begin(&stand->rig, &stand->calls[n], n), 0);
-  bed_until(stand->bed, stand->calls[n].ended == stand->calls[n].begun);
+  env_until(stand->env, stand->calls[n].ended == stand->calls[n].begun);
 }
 
 /* ---- arguments ---- */
 
-static void expect_refused(const bed_t *bed, int error, const char *detail) {
+static void expect_refused(const env_t *env, int error, const char *detail) {
   assert_error(error, BELAY_EINVAL);
   if (detail != NULL)
-    assert_string_equal(belay_detail(bed->belay), detail);
+    assert_string_equal(belay_detail(env->belay), detail);
 }
 
 static void test_arguments(void **state) {
   const contract_t *row = *state;
   belay_client_options_t options = client_options();
-  bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
+  env_t *env = env_open_at("unix:///nonexistent/socket", &options);
   belay_request_t request = {0}, slow_request = {.timeout_ms = 600001};
   rig_t rig;
   if (row->close != NULL) {
-    void *none = bed;
-    expect_refused(bed, row->make(NULL, NULL, &none), NULL);
+    void *none = env;
+    expect_refused(env, row->make(NULL, NULL, &none), NULL);
     assert_null(none);
-    expect_refused(bed, row->make(bed->client, NULL, NULL), NULL);
-    expect_refused(bed, row->close(NULL, true), NULL);
+    expect_refused(env, row->make(env->client, NULL, NULL), NULL);
+    expect_refused(env, row->close(NULL, true), NULL);
     assert_null(row->data(NULL));
   }
-  rig_make(&rig, row, bed, bed->client);
+  rig_make(&rig, row, env, env->client);
   if (row->close != NULL)
     assert_ptr_equal(row->data(rig.handle), &rig);
   for (unsigned n = 0; n < row->operations; n++) {
-    expect_refused(bed, row->begin(NULL, &request, n, true), NULL);
-    expect_refused(bed, row->begin(rig.handle, NULL, n, true), "request: NULL");
-    expect_refused(bed, row->begin(rig.handle, &request, n, false), "cb: NULL");
-    expect_refused(bed, row->begin(rig.handle, &slow_request, n, true),
+    expect_refused(env, row->begin(NULL, &request, n, true), NULL);
+    expect_refused(env, row->begin(rig.handle, NULL, n, true), "request: NULL");
+    expect_refused(env, row->begin(rig.handle, &request, n, false), "cb: NULL");
+    expect_refused(env, row->begin(rig.handle, &slow_request, n, true),
                    "timeout_ms: not from 1 to 600000");
   }
-  assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).calls, 0);
+  env_close(env);
 }
 
 /* ---- requests ---- */
@@ -82,16 +82,16 @@ static void test_request_is_busy(void **state) {
     assert_error(rig_begin(&stand.rig, call, n), 0);
     for (unsigned other = 0; other < stand.row->operations; other++)
       assert_error(rig_begin(&stand.rig, call, other), BELAY_ESTATE);
-    bed_run_for(stand.bed, n % 2 * 5); /* not sent yet, and sent */
+    env_run_for(stand.env, n % 2 * 5); /* not sent yet, and sent */
     assert_error(belay_request_cancel(&call->request), 0);
-    bed_until(stand.bed, call->ended == 1);
+    env_until(stand.env, call->ended == 1);
     assert_error(call->status, BELAY_ECANCELED);
     assert_error(belay_request_cancel(&call->request), BELAY_ESTATE);
   }
   server_resume(stand.server);
   for (unsigned n = 0; n < stand.row->operations; n++)
     run(&stand, n);
-  bed_close(stand.bed);
+  env_close(stand.env);
   server_stop(stand.server);
 }
 
@@ -106,9 +106,9 @@ static void test_request_is_free_in_its_callback(void **state) {
   for (unsigned n = 0; n < stand.row->operations; n++) {
     stand.calls[n].on_ended = begin_again;
     assert_error(rig_begin(&stand.rig, &stand.calls[n], n), 0);
-    bed_until(stand.bed, stand.calls[n].ended == REPEATS);
+    env_until(stand.env, stand.calls[n].ended == REPEATS);
   }
-  bed_close(stand.bed);
+  env_close(stand.env);
   server_stop(stand.server);
 }
 
@@ -118,7 +118,7 @@ static void test_server_away(void **state) {
   run(&stand, 0);
   memset(stand.calls, 0, sizeof stand.calls);
   server_kill(stand.server);
-  bed_run_for(stand.bed, 50);
+  env_run_for(stand.env, 50);
   for (unsigned n = 0; n < stand.row->operations; n++) {
     stand.calls[n].request.timeout_ms = 60;
     assert_error(rig_begin(&stand.rig, &stand.calls[n], n), 0);
@@ -134,7 +134,7 @@ static void test_server_away(void **state) {
     run(&stand, n);
   const int status = stand.calls[0].status; /* the server has lost the data of the handle */
   assert_true(status == 0 || status == BELAY_ELOST);
-  bed_close(stand.bed);
+  env_close(stand.env);
   server_stop(stand.server);
 }
 
@@ -144,14 +144,14 @@ typedef enum end { END_HANDLE, END_CLIENT, END_ALL, ENDS } end_t;
 
 static int begin_end(rig_t *rig, end_t end) {
   return end == END_HANDLE   ? rig_close(rig)
-         : end == END_CLIENT ? begin_client_close(rig->bed)
-                             : begin_belay_close(rig->bed);
+         : end == END_CLIENT ? begin_client_close(rig->env)
+                             : begin_belay_close(rig->env);
 }
 
 static bool has_ended(const rig_t *rig, end_t end) {
   return end == END_HANDLE   ? rig->closed == 1
-         : end == END_CLIENT ? rig->bed->client_closed == 1
-                             : rig->bed->belay_closed == 1;
+         : end == END_CLIENT ? rig->env->client_closed == 1
+                             : rig->env->belay_closed == 1;
 }
 
 /* Start all operations, cancel one of them and close. A warm handle has sent them before. */
@@ -163,7 +163,7 @@ static void close_with_pending(stand_t *stand, end_t end, unsigned warm) {
   for (unsigned n = 0; n < operations; n++)
     assert_error(rig_begin(&stand->rig, &stand->calls[n], n), 0);
   if (warm == 1)
-    bed_run_for(stand->bed, 10); /* they are sent */
+    env_run_for(stand->env, 10); /* they are sent */
   rig_call_t *canceled = &stand->calls[operations / 2];
   assert_error(belay_request_cancel(&canceled->request), canceled->ended == 0 ? 0 : BELAY_ESTATE);
   assert_error(begin_end(&stand->rig, end), 0);
@@ -174,7 +174,7 @@ static void close_with_pending(stand_t *stand, end_t end, unsigned warm) {
     assert_error(rig_close(&stand->rig), BELAY_ECLOSING);
   for (unsigned n = 0; n < operations; n++)
     assert_error(rig_begin(&stand->rig, &late, n), BELAY_ECLOSING);
-  bed_until(stand->bed, has_ended(&stand->rig, end));
+  env_until(stand->env, has_ended(&stand->rig, end));
   for (unsigned n = 0; n < operations; n++) {
     assert_int_equal(stand->calls[n].ended, stand->calls[n].begun);
     if (warm == 0 || !stand->row->local || stand->calls[n].status != 0)
@@ -195,18 +195,18 @@ static void test_close_cancels(void **state) {
       rig_t other;
       rig_call_t its = {.n = 0};
       if (end == END_HANDLE) {
-        rig_make(&other, stand.row, stand.bed, stand.bed->client);
+        rig_make(&other, stand.row, stand.env, stand.env->client);
         assert_error(rig_begin(&other, &its, 0), 0);
       }
       close_with_pending(&stand, end, warm);
       if (end == END_HANDLE) {
-        bed_until(stand.bed, its.ended == 1);
+        env_until(stand.env, its.ended == 1);
         assert_error(its.status, 0);
         assert_error(rig_close(&other), 0);
-        bed_until(stand.bed, other.closed == 1);
-        assert_int_equal(client_stats(stand.bed).objects, stand.objects);
+        env_until(stand.env, other.closed == 1);
+        assert_int_equal(client_stats(stand.env).objects, stand.objects);
       }
-      bed_close(stand.bed);
+      env_close(stand.env);
     }
   server_stop(stand.server);
 }
@@ -233,8 +233,8 @@ static void test_callback_closes(void **state) {
       rig_call_t *other = &stand.calls[(n + 1) % operations];
       assert_error(rig_begin(&stand.rig, other, other->n = (n + 1) % operations), 0);
       expect_all_ended(&stand);
-      bed_until(stand.bed, has_ended(&stand.rig, chosen));
-      bed_close(stand.bed);
+      env_until(stand.env, has_ended(&stand.rig, chosen));
+      env_close(stand.env);
     }
   server_stop(stand.server);
 }
@@ -246,9 +246,9 @@ static void test_close_callback_closes(void **state) {
     stand.rig.on_closed = end_in_close;
     assert_error(rig_begin(&stand.rig, &stand.calls[0], 0), 0);
     assert_error(rig_close(&stand.rig), 0);
-    bed_until(stand.bed, has_ended(&stand.rig, chosen));
+    env_until(stand.env, has_ended(&stand.rig, chosen));
     assert_error(stand.calls[0].status, BELAY_ECANCELED);
-    bed_close(stand.bed);
+    env_close(stand.env);
   }
   server_stop(stand.server);
 }

@@ -1,7 +1,7 @@
 /* The Lock of redis-py on the same key, in both directions. */
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/servers/process.h"
 
 #define KEY "shared:door"
@@ -19,7 +19,7 @@ static const char *python(void) {
 }
 
 typedef struct pair {
-  bed_t *bed;
+  env_t *env;
   contender_t *ours;
   process_t theirs;
 } pair_t;
@@ -30,11 +30,11 @@ static pair_t meet(const char *their_ttl_s) {
   if (interpreter == NULL)
     fail_msg("this test needs a python3 with the module redis, which is not installed");
   snprintf(script, sizeof script, "%s/interop/redis_py.py", source != NULL ? source : "test");
-  pair_t pair = {.bed = bed_open(NULL)};
+  pair_t pair = {.env = env_open(NULL)};
   belay_lock_options_t options = lock_options();
   options.key = belay_string(KEY);
-  pair.ours = contender_new(pair.bed, "door", &options);
-  const char *argv[] = {interpreter, script,      server_own_url(pair.bed->server),
+  pair.ours = contender_new(pair.env, "door", &options);
+  const char *argv[] = {interpreter, script,      server_own_url(pair.env->server),
                         KEY,         their_ttl_s, NULL};
   pair.theirs = process_start(argv);
   return pair;
@@ -42,7 +42,7 @@ static pair_t meet(const char *their_ttl_s) {
 
 static void part(pair_t *pair) {
   assert_int_equal(process_wait(&pair->theirs), 0);
-  bed_close(pair->bed);
+  env_close(pair->env);
 }
 
 static void expect(pair_t *pair, const char *word, const char *answer) {
@@ -74,7 +74,7 @@ TEST(lock_of_redis_py_excludes_belay) {
   assert_error(release(pair.ours), BELAY_ENOTOWNER);
   expect(&pair, "owned", "yes");
   assert_error(begin_acquire(pair.ours, BELAY_FOREVER), 0);
-  bed_run_for(pair.bed, 100);
+  env_run_for(pair.env, 100);
   assert_int_equal(pair.ours->ended, 2);
   expect(&pair, "release", "released");
   assert_error(outcome(pair.ours), 0);
@@ -88,7 +88,7 @@ TEST(redis_py_waits_for_belay) {
   pair_t pair = meet("30");
   assert_error(try_lock(pair.ours), 0);
   process_write_line(&pair.theirs, "wait");
-  bed_run_for(pair.bed, 200);
+  env_run_for(pair.env, 200);
   assert_error(release(pair.ours), 0);
   assert_true(process_read_line(&pair.theirs, line, sizeof line));
   assert_string_equal(line, "yes");
@@ -123,8 +123,8 @@ TEST(lock_renewed_by_belay_stays) {
   snprintf(ttl_text, sizeof ttl_text, "%lld", (long long)ttl);
   assert_error(try_lock(pair.ours), 0);
   assert_error(extend(pair.ours, ttl), 0);
-  server_do(pair.bed->server, "PEXPIRE", KEY, ttl_text, NULL);
-  bed_run_for(pair.bed, ttl * 5 / 4); /* renewed */
+  server_do(pair.env->server, "PEXPIRE", KEY, ttl_text, NULL);
+  env_run_for(pair.env, ttl * 5 / 4); /* renewed */
   expect(&pair, "try", "no");
   assert_int_equal(pair.ours->lost, 0);
   part(&pair);
@@ -137,7 +137,7 @@ TEST(neither_removes_the_lock_of_the_other) {
   assert_error(acquire(pair.ours, 5000), 0);
   expect(&pair, "release", "not-owned");
   assert_true(is_on_server(pair.ours));
-  server_do(pair.bed->server, "DEL", KEY, NULL);
+  server_do(pair.env->server, "DEL", KEY, NULL);
   expect(&pair, "try", "yes");
   assert_error(release(pair.ours), BELAY_ENOTOWNER);
   assert_non_null(value_of(pair.ours));

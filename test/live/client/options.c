@@ -1,7 +1,7 @@
 /* Options out of range: each handle refuses them, and its detail names the field and its range. */
 #include <limits.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 #define NOWHERE "unix:///nonexistent/socket"
 #define YEAR INT64_C(31536000000)
@@ -44,13 +44,13 @@ typedef struct range {
 typedef struct subject {
   const char *name;
   void (*fill)(options_t *options); /* with valid ones */
-  int (*make)(bed_t *bed, const options_t *options);
+  int (*make)(env_t *env, const options_t *options);
   const range_t *ranges;
 } subject_t;
 
 #define MAKE(type, ...)                                                                            \
-  static int make_##type(bed_t *bed, const options_t *options) {                                   \
-    belay_##type##_t *out = (belay_##type##_t *)(void *)bed;                                       \
+  static int make_##type(env_t *env, const options_t *options) {                                   \
+    belay_##type##_t *out = (belay_##type##_t *)(void *)env;                                       \
     int error = __VA_ARGS__;                                                                       \
     assert_true((out == NULL) == (error != 0));                                                    \
     return error;                                                                                  \
@@ -64,11 +64,11 @@ typedef struct subject {
   }
 #define RANGES(type) static const range_t ranges_of_##type[]
 #define HANDLE(type, ...)                                                                          \
-  MAKE(type, belay_##type##_new(bed->client, &options->type, &out))                                \
+  MAKE(type, belay_##type##_new(env->client, &options->type, &out))                                \
   FILL(type, __VA_ARGS__)                                                                          \
   RANGES(type)
 #define HANDLE_OF_NAME(type, ...)                                                                  \
-  MAKE(type, belay_##type##_new(bed->client, belay_string("n"), &options->type, &out))             \
+  MAKE(type, belay_##type##_new(env->client, belay_string("n"), &options->type, &out))             \
   FILL(type, __VA_ARGS__)                                                                          \
   RANGES(type)
 #define R_OR(type, field, least, most, special)                                                    \
@@ -188,7 +188,7 @@ HANDLE(session, (void)o) = {
     R(session, op_ttl_ms, 1000, DAY),
     {0},
 };
-MAKE(client, belay_connect(bed->belay, NOWHERE, &options->client, &out))
+MAKE(client, belay_connect(env->belay, NOWHERE, &options->client, &out))
 FILL(client, (void)o)
 RANGES(client) = {
     R(client, db, -1, 65535),
@@ -210,7 +210,7 @@ RANGES(client) = {
 };
 
 FILL(idgen_snowflake, o->name = belay_string("n"); o->mode = BELAY_IDGEN_SNOWFLAKE)
-MAKE(idgen_snowflake, belay_idgen_new(bed->client, &options->idgen_snowflake, &out))
+MAKE(idgen_snowflake, belay_idgen_new(env->client, &options->idgen_snowflake, &out))
 RANGES(idgen_snowflake) = {
     R(idgen, worker, -1, 1023),
     R(idgen, ttl_ms, 100, DAY),
@@ -224,13 +224,13 @@ static unsigned wrong;
 /* A test prints all failures before it fails. */
 #define complain(...) (wrong++, print_error(__VA_ARGS__), print_error("\n"))
 #define OPTIONS_TEST(name)                                                                         \
-  static void check_##name(bed_t *bed);                                                            \
-  TEST_IN(name, bed, bed_open_at(NOWHERE, NULL)) {                                                 \
+  static void check_##name(env_t *env);                                                            \
+  TEST_IN(name, env, env_open_at(NOWHERE, NULL)) {                                                 \
     wrong = 0;                                                                                     \
-    check_##name(bed);                                                                             \
+    check_##name(env);                                                                             \
     assert_int_equal(wrong, 0);                                                                    \
   }                                                                                                \
-  static void check_##name(bed_t *bed)
+  static void check_##name(env_t *env)
 
 /* ---- ranges ---- */
 
@@ -247,7 +247,7 @@ static void set(options_t *options, const range_t *range, int64_t value) {
 }
 
 /* A valid value may be refused because of another field. */
-static void expect_range(bed_t *bed, const subject_t *subject, const range_t *range,
+static void expect_range(env_t *env, const subject_t *subject, const range_t *range,
                          int64_t value) {
   options_t options;
   const size_t len = strlen(range->name);
@@ -256,8 +256,8 @@ static void expect_range(bed_t *bed, const subject_t *subject, const range_t *ra
     return;
   subject->fill(&options);
   set(&options, range, value);
-  int error = subject->make(bed, &options);
-  const char *detail = belay_detail(bed->belay);
+  int error = subject->make(env, &options);
+  const char *detail = belay_detail(env->belay);
   const bool named = strncmp(detail, range->name, len) == 0 && detail[len] == ':';
   if (good ? error != 0 && named : error != BELAY_EINVAL || !named)
     complain("%s.%s = %lld: %s: %s", subject->name, range->name, (long long)value,
@@ -278,9 +278,9 @@ OPTIONS_TEST(numbers_out_of_range) {
       const int64_t values[] = {INT64_MIN,  INT_MIN,    range->min - 1,
                                 range->min, range->max, range->also};
       for (size_t j = 0; j < sizeof values / sizeof *values; j++)
-        expect_range(bed, &subjects[i], range, values[j]);
+        expect_range(env, &subjects[i], range, values[j]);
       if (range->max < INT64_MAX)
-        expect_range(bed, &subjects[i], range, range->max + 1);
+        expect_range(env, &subjects[i], range, range->max + 1);
     }
 }
 
@@ -292,16 +292,16 @@ typedef struct named {
   bool required;
 } named_t;
 
-static void expect_name(bed_t *bed, const named_t *named, const char *name, size_t len, bool good) {
+static void expect_name(env_t *env, const named_t *named, const char *name, size_t len, bool good) {
   options_t options;
   named->subject.fill(&options);
   const belay_bytes_t bytes = {name, len};
   memcpy(options.bytes + named->name_at, &bytes, sizeof bytes);
-  int error = named->subject.make(bed, &options);
+  int error = named->subject.make(env, &options);
   if (good ? error != 0
-           : error != BELAY_EINVAL || strncmp(belay_detail(bed->belay), "name: ", 6) != 0)
+           : error != BELAY_EINVAL || strncmp(belay_detail(env->belay), "name: ", 6) != 0)
     complain("%s: %zu bytes: %s: %s", named->subject.name, len, belay_err_name(error),
-             belay_detail(bed->belay));
+             belay_detail(env->belay));
 }
 
 OPTIONS_TEST(names_of_handles) {
@@ -316,17 +316,17 @@ OPTIONS_TEST(names_of_handles) {
       NAMED(presence, true), NAMED(ranking, false), NAMED(session, false),
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    expect_name(bed, &rows[i], longest, 128, true);
-    expect_name(bed, &rows[i], longest, 129, false);
-    expect_name(bed, &rows[i], NULL, 1, false);
-    expect_name(bed, &rows[i], NULL, 0, !rows[i].required);
+    expect_name(env, &rows[i], longest, 128, true);
+    expect_name(env, &rows[i], longest, 129, false);
+    expect_name(env, &rows[i], NULL, 1, false);
+    expect_name(env, &rows[i], NULL, 0, !rows[i].required);
   }
 }
 
 /* ---- fields that depend on each other ---- */
 
-static void expect_options(bed_t *bed, int error, const char *detail) {
-  const char *actual = belay_detail(bed->belay);
+static void expect_options(env_t *env, int error, const char *detail) {
+  const char *actual = belay_detail(env->belay);
   if (error != (detail != NULL ? BELAY_EINVAL : 0) ||
       strcmp(actual, detail != NULL ? detail : "") != 0)
     complain("%s: %s instead of: %s", belay_err_name(error), actual, detail);
@@ -339,7 +339,7 @@ static void expect_options(bed_t *bed, int error, const char *detail) {
     fill_##type(&options_);                                                                        \
     belay_##type##_options_t *o = &options_.type;                                                  \
     __VA_ARGS__;                                                                                   \
-    expect_options(bed, make_##type(bed, &options_), detail);                                      \
+    expect_options(env, make_##type(env, &options_), detail);                                      \
   } while (0)
 
 OPTIONS_TEST(options_of_a_permission) {
@@ -388,8 +388,8 @@ OPTIONS_TEST(options_that_depend_on_each_other) {
 
 /* ---- no options ---- */
 
-BED_TEST(options_may_be_null) {
-  belay_client_t *client = bed->client;
+ENV_TEST(options_may_be_null) {
+  belay_client_t *client = env->client;
   void *out = NULL;
   belay_bucket_t *bucket;
   belay_bucket_options_t b;
@@ -422,7 +422,7 @@ BED_TEST(options_may_be_null) {
       {"refiller", NEW(refiller, bucket), BELAY_EINVAL}, /* a name */
       {"session", NEW(session, client), 0},
       {"sweep", NEW(sweep, client), BELAY_EINVAL}, /* a pattern, or a callback */
-      {"tls", NEW(tls, bed->belay), 0},
+      {"tls", NEW(tls, env->belay), 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (rows[i].error != rows[i].expected)

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 /* ---- callbacks that start an operation and close ---- */
 
@@ -20,7 +20,7 @@ static void acquire_and_close(contender_t *c, event_t event) {
 /* The operation begun in the callback is canceled, and its callback precedes that of the close. */
 static void expect_canceled_then_closed(contender_t *c) {
   unsigned endings = c->begun + 1;
-  bed_until(c->bed, c->closed == 1);
+  env_until(c->env, c->closed == 1);
   assert_int_equal(c->begun, endings);
   assert_int_equal(c->ended, endings);
   assert_error(c->status, BELAY_ECANCELED);
@@ -30,19 +30,19 @@ static void expect_canceled_then_closed(contender_t *c) {
 TEST(acquire_then_close_in_an_acquire_callback) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 50;
-  bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at("unix:///nonexistent/socket", &options);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(begin_acquire(c, 0), 0);
   c->then = acquire_and_close;
   expect_canceled_then_closed(c);
-  bed_close(bed);
+  env_close(env);
 }
 
-BED_TEST_OF(acquire_then_close_in_a_release_callback, o.timeout_ms = prompt_ms();
+ENV_TEST_OF(acquire_then_close_in_a_release_callback, o.timeout_ms = prompt_ms();
             o.close_timeout_ms = 100) {
-  contender_t *c = contender_holding(bed, "door", NULL);
-  server_kill(bed->server);
-  bed_until(bed, client_stats(bed).connections_up == 0);
+  contender_t *c = contender_holding(env, "door", NULL);
+  server_kill(env->server);
+  env_until(env, client_stats(env).connections_up == 0);
   assert_error(begin_release(c), 0);
   c->then = acquire_and_close;
   expect_canceled_then_closed(c);
@@ -51,12 +51,12 @@ BED_TEST_OF(acquire_then_close_in_a_release_callback, o.timeout_ms = prompt_ms()
 /* ---- forks ---- */
 
 /* In the child: run the copy of the loop. Returns 0 if belay did nothing. */
-static int run_as_a_fork(bed_t *bed, const contender_t *c, int64_t ms) {
-  belay_client_stats_t before = client_stats(bed), after;
-  if (uv_loop_fork(&bed->loop) != 0)
+static int run_as_a_fork(env_t *env, const contender_t *c, int64_t ms) {
+  belay_client_stats_t before = client_stats(env), after;
+  if (uv_loop_fork(&env->loop) != 0)
     return 1;
-  bed_run_for(bed, ms);
-  after = client_stats(bed);
+  env_run_for(env, ms);
+  after = client_stats(env);
   if (after.commands != before.commands || after.writes != before.writes)
     return 2;
   if (after.bytes_in != before.bytes_in || after.connects != before.connects)
@@ -72,24 +72,24 @@ static void end_as_another_program(int status) {
   _exit(127);
 }
 
-BED_TEST(fork_that_runs_the_loop) {
+ENV_TEST(fork_that_runs_the_loop) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
-  contender_t *c = contender_holding(bed, "door", &options);
-  uint64_t before = client_stats(bed).commands;
+  contender_t *c = contender_holding(env, "door", &options);
+  uint64_t before = client_stats(env).commands;
   fflush(NULL);
   pid_t child = fork();
   if (child == 0)
-    end_as_another_program(run_as_a_fork(bed, c, 2 * ttl));
-  bed_run_for(bed, 2 * ttl + ttl / 2);
+    end_as_another_program(run_as_a_fork(env, c, 2 * ttl));
+  env_run_for(env, 2 * ttl + ttl / 2);
   int status = -1;
   assert_int_equal(waitpid(child, &status, 0), child);
 
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
   assert_true(remaining_ms(c) > 0);
-  assert_true(client_stats(bed).commands >= before + 4); /* the renewals continued */
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_true(client_stats(env).commands >= before + 4); /* the renewals continued */
+  assert_int_equal(client_stats(env).drops, 0);
   assert_true(WIFEXITED(status));
   assert_int_equal(WEXITSTATUS(status), 0);
   assert_error(release(c), 0);
@@ -103,21 +103,21 @@ static void stall_when_ended(contender_t *c, event_t event) {
 }
 
 /* The lease ends while an earlier callback blocks the loop. */
-BED_TEST(extend_reported_after_the_loss_is_canceled) {
+ENV_TEST(extend_reported_after_the_loss_is_canceled) {
   int64_t ttl = kept_ttl(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
-  contender_t *c = contender_new(bed, "door", &options);
-  contender_t *busy = contender_new(bed, "another door", NULL);
+  contender_t *c = contender_new(env, "door", &options);
+  contender_t *busy = contender_new(env, "another door", NULL);
   busy->then = stall_when_ended;
   busy->arg = &pause;
   assert_error(try_lock(c), 0);
   assert_error(extend(c, BELAY_DEFAULT), 0); /* the server knows the script from now on */
-  server_pause(bed->server);                 /* so that both replies arrive together */
+  server_pause(env->server);                 /* so that both replies arrive together */
   assert_error(begin_acquire(busy, 0), 0);
   assert_error(begin_extend(c, BELAY_DEFAULT), 0);
-  bed_run_for(bed, 20);
-  server_resume(bed->server);
-  bed_until(bed, busy->ended == 1 && c->extended == 2);
+  env_run_for(env, 20);
+  server_resume(env->server);
+  env_until(env, busy->ended == 1 && c->extended == 2);
   assert_error(c->extend_status, BELAY_ECANCELED);
   assert_int_equal(c->lost, 1);
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
@@ -133,23 +133,23 @@ TEST(undo_after_the_end_of_a_shortened_ttl) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   options.connect_timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&options);
+  env_t *env = env_open(&options);
   belay_lock_options_t lasting = with_ttl(600000);
-  contender_t *c = contender_holding(bed, "door", &lasting);
+  contender_t *c = contender_holding(env, "door", &lasting);
   assert_error(extend(c, brief), 0);
-  server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  server_pause(bed->server);
-  bed_until(bed, client_stats(bed).drops == 1);
+  server_do(env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  server_pause(env->server);
+  env_until(env, client_stats(env).drops == 1);
   assert_error(release(c), BELAY_EUNREACHABLE);
-  bed_run_for(bed, brief);
-  assert_int_equal(client_stats(bed).undo_pending, 1);
-  server_resume(bed->server);
+  env_run_for(env, brief);
+  assert_int_equal(client_stats(env).undo_pending, 1);
+  server_resume(env->server);
   assert_true(pttl_of(c) > 500000 || value_of(c) == NULL);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0);
-  assert_int_equal(client_stats(bed).undo_failed, 0);
-  assert_int_equal(client_stats(bed).undone, 1);
-  bed_close(bed);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), 0);
+  assert_int_equal(client_stats(env).undo_failed, 0);
+  assert_int_equal(client_stats(env).undone, 1);
+  env_close(env);
 }
 
 static void stop_the_loop(uv_timer_t *timer) {
@@ -162,30 +162,30 @@ TEST(undo_keeps_the_loop_for_the_close_timeout) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   options.close_timeout_ms = 300 * slow();
-  bed_t *bed = bed_open(&options);
+  env_t *env = env_open(&options);
   belay_lock_options_t lasting = with_ttl(2 * limit);
-  contender_t *c = contender_connected(bed, "door", &lasting);
+  contender_t *c = contender_connected(env, "door", &lasting);
   uv_timer_t guard;
-  uv_timer_init(&bed->loop, &guard);
+  uv_timer_init(&env->loop, &guard);
   uv_unref((uv_handle_t *)&guard);
 
-  server_pause(bed->server);
+  server_pause(env->server);
   assert_error(begin_acquire(c, 0), 0);
   int64_t began = clock_now();
-  uv_update_time(&bed->loop);
+  uv_update_time(&env->loop);
   uv_timer_start(&guard, stop_the_loop, (uint64_t)limit, 0);
-  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  uv_run(&env->loop, UV_RUN_DEFAULT);
   int64_t took = clock_since_ms(began);
   uv_close((uv_handle_t *)&guard, NULL);
   assert_int_equal(c->ended, 3);
   assert_error(c->status, BELAY_EUNKNOWN);
-  assert_int_equal(client_stats(bed).undo_pending, 1);
+  assert_int_equal(client_stats(env).undo_pending, 1);
   assert_between(took, options.timeout_ms + options.close_timeout_ms - 2, limit - 1000 * slow());
 
-  server_resume(bed->server);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
+  server_resume(env->server);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), 0);
+  env_close(env);
 }
 
 /* ---- many handles ---- */
@@ -203,21 +203,21 @@ TEST(renewal_precedes_20000_queued_calls) {
   belay_client_options_t options = client_options();
   options.on_full = BELAY_FULL_WAIT;
   options.max_pending = 1;
-  bed_t *bed = bed_open(&options);
+  env_t *env = env_open(&options);
   belay_lock_options_t kept = watched(ttl), patient = lock_options();
   patient.timeout_ms = 60000;
-  contender_t *c = contender_holding(bed, "kept", &kept);
+  contender_t *c = contender_holding(env, "kept", &kept);
   for (int i = 0; i < CROWD; i++) {
     char name[16];
     snprintf(name, sizeof name, "%d", i);
-    contender_t *busy = contender_new(bed, name, &patient);
+    contender_t *busy = contender_new(env, name, &patient);
     busy->then = acquire_or_release;
     assert_error(begin_acquire(busy, 0), 0);
   }
-  bed_run_for(bed, 2 * ttl);
+  env_run_for(env, 2 * ttl);
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- callbacks of the program on the same loop ---- */

@@ -23,7 +23,7 @@ typedef struct recorder {
   bool slow_to_set;     /* answers the next SET when it is asked something else */
   bool owes;            /* that answer */
   fake_t *fake;
-  bed_t *bed;
+  env_t *env;
   pthread_mutex_t mutex;
   unsigned removals;
   char key[256], token[256], recorded[1024];
@@ -114,7 +114,7 @@ static recorder_t *recorder_open_with(recorder_t init, const char *knows,
   pthread_mutex_init(&recorder->mutex, NULL);
   recorder->fake =
       fake_start(&(fake_options_t){.on_command = on_command, .arg = recorder, .knows = knows});
-  recorder->bed = bed_open_at(fake_url(recorder->fake), &options);
+  recorder->env = env_open_at(fake_url(recorder->fake), &options);
   return recorder;
 }
 
@@ -123,7 +123,7 @@ static recorder_t *recorder_open(recorder_t init, const char *knows) {
 }
 
 static void recorder_close(recorder_t *recorder) {
-  bed_close(recorder->bed);
+  env_close(recorder->env);
   fake_stop(recorder->fake);
   pthread_mutex_destroy(&recorder->mutex);
   free(recorder);
@@ -152,7 +152,7 @@ static void expect_recorded(recorder_t *recorder, const char *name, const char *
 static contender_t *silent_contender(recorder_t *recorder) {
   belay_lock_options_t options = lock_options();
   options.wakeup = BELAY_WAKE_POLL;
-  return contender_new(recorder->bed, "door", &options);
+  return contender_new(recorder->env, "door", &options);
 }
 
 /* Connected: the abilities of the server are known. */
@@ -160,7 +160,7 @@ static contender_t *known_contender(recorder_t *recorder) {
   contender_t *c = silent_contender(recorder);
   assert_error(try_lock(c), 0);
   (void)release(c);
-  bed_settle(recorder->bed);
+  env_settle(recorder->env);
   pthread_mutex_lock(&recorder->mutex);
   recorder->recorded[0] = '\0';
   recorder->removals = 0;
@@ -231,7 +231,7 @@ TEST(one_connection_lacks_a_capability) {
   contender_t *c = known_contender(recorder);
   lock_and_release(c);
   expect_recorded(recorder, "one connection", "SET DELIFEQ:KEY:TOKEN");
-  till_new(&till, recorder->bed, NULL);
+  till_new(&till, recorder->env, NULL);
   assert_error(BEGIN(&till, &count, add, belay_string("n"), 1, on_result), 0);
   assert_error(end_of_count(&count), 0);
   assert_int_equal(fake_connections(recorder->fake), 2);
@@ -255,9 +255,9 @@ TEST_IN(reconnect_resets_capabilities, recorder,
   contender_t *c = known_contender(recorder);
   assert_error(try_lock(c), 0);
   expect_recorded(recorder, "the first", "SET");
-  assert_error(begin_ping(recorder->bed), 0);
-  bed_until(recorder->bed, recorder->bed->pongs == 1);
-  bed_until(recorder->bed, client_stats(recorder->bed).drops == 1);
+  assert_error(begin_ping(recorder->env), 0);
+  env_until(recorder->env, recorder->env->pongs == 1);
+  env_until(recorder->env, client_stats(recorder->env).drops == 1);
   assert_error(release(c), 0);
   assert_error(try_lock(c), 0);
   expect_recorded(recorder, "the second", "script");
@@ -277,11 +277,11 @@ static void expect_release(const char *knows, const char *reply, int status, con
   if (released != status)
     fail_msg("%s: %s: %s", knows, reply, belay_err_name(released));
   answer_removals(recorder, NULL);
-  bed_settle(recorder->bed);
+  env_settle(recorder->env);
   if (recorded != NULL)
     expect_recorded(recorder, reply, recorded);
   assert_true(removals > 0 ? recorder->removals == removals : recorder->removals > 1 || drops > 0);
-  assert_int_equal(client_stats(recorder->bed).drops, drops);
+  assert_int_equal(client_stats(recorder->env).drops, drops);
   assert_int_equal(c->lost, 0);
   recorder_close(recorder);
 }
@@ -322,7 +322,7 @@ TEST(compare_and_delete_refused) {
     expect_recorded(recorder, replies[i], "script DELIFEQ:KEY:TOKEN script");
     lock_and_release(c);
     expect_recorded(recorder, replies[i], "SET script");
-    assert_int_equal(client_stats(recorder->bed).undo_failed, 0);
+    assert_int_equal(client_stats(recorder->env).undo_failed, 0);
     recorder_close(recorder);
   }
 }
@@ -366,9 +366,9 @@ TEST_IN(reconnect_resets_refused_commands, recorder,
   expect_recorded(recorder, "the first", "script DELIFEQ:KEY:TOKEN script");
   lock_and_release(c);
   expect_recorded(recorder, "it once more", "SET script");
-  assert_error(begin_ping(recorder->bed), 0);
-  bed_until(recorder->bed, recorder->bed->pongs == 1);
-  bed_until(recorder->bed, client_stats(recorder->bed).drops == 1);
+  assert_error(begin_ping(recorder->env), 0);
+  env_until(recorder->env, recorder->env->pongs == 1);
+  env_until(recorder->env, client_stats(recorder->env).drops == 1);
   lock_and_release(c);
   expect_recorded(recorder, "the second", "script DELIFEQ:KEY:TOKEN");
   assert_int_equal(fake_connections(recorder->fake), 2);
@@ -397,7 +397,7 @@ TEST(release_with_notification) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     recorder_t *recorder = recorder_open((recorder_t){.commands = NULL}, "delifeq");
     (void)known_contender(recorder);
-    contender_t *c = contender_new(recorder->bed, "door", NULL);
+    contender_t *c = contender_new(recorder->env, "door", NULL);
     assert_error(try_lock(c), 0);
     answer_removals(recorder, rows[i].removal);
     assert_error(release(c), rows[i].status);
@@ -412,24 +412,24 @@ TEST_IN(undo_by_compare_and_delete, recorder, recorder_open((recorder_t){0}, "de
   recorder->slow_to_set = true;
   pthread_mutex_unlock(&recorder->mutex);
   assert_error(try_lock(c), BELAY_EUNKNOWN);
-  bed_settle(recorder->bed);
+  env_settle(recorder->env);
   expect_recorded(recorder, "an undo", "SET DELEX:KEY:IFEQ:TOKEN");
-  assert_int_equal(client_stats(recorder->bed).undone, 1);
+  assert_int_equal(client_stats(recorder->env).undone, 1);
 }
 
 /* ---- a real server ---- */
 
 static void expect_reads_by(server_t *server, const char *command, const char *other) {
-  bed_t *bed = bed_open_with(server, NULL);
+  env_t *env = env_open_with(server, NULL);
   sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 0.01);
+  sieve_new(&sieve, env, 1000, 0.01);
   assert_false(sift_exists(&sieve, "a"));
   (void)sift_add(&sieve, "a");
   int64_t before = server_calls(server, command), others = server_calls(server, other);
   assert_true(sift_exists(&sieve, "a"));
   assert_int_equal(server_calls(server, command), before + 1);
   assert_int_equal(server_calls(server, other), others);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(renamed_command) {

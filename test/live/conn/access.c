@@ -1,7 +1,7 @@
 /* Passwords and users of a client: how a server refuses them, and how often the client asks. */
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 typedef struct access {
   const char *name;
@@ -42,13 +42,13 @@ static const access_t rows[] = {
      .error = BELAY_EPERM},
 };
 
-static bed_t *open_bed(server_t *server, const char *login, const belay_client_options_t *options) {
+static env_t *open_env(server_t *server, const char *login, const belay_client_options_t *options) {
   char url[256];
   needs_one_process("a URL of its own");
   snprintf(url, sizeof url, "unix://%s%s", login, server_path(server));
-  bed_t *bed = bed_open_at(url, options);
-  bed->server = server;
-  return bed;
+  env_t *env = env_open_at(url, options);
+  env->server = server;
+  return env;
 }
 
 static server_t *open_server(const access_t *row) {
@@ -60,27 +60,27 @@ static server_t *open_server(const access_t *row) {
 }
 
 static void expect_detail(const contender_t *c, const access_t *row) {
-  assert_error(c->bed->failed, row->error);
+  assert_error(c->env->failed, row->error);
   if (row->says != NULL)
-    assert_non_null(strstr(c->bed->detail, row->says));
-  assert_null(strstr(c->bed->detail, "wrong"));
+    assert_non_null(strstr(c->env->detail, row->says));
+  assert_null(strstr(c->env->detail, "wrong"));
 }
 
 /* However long and often the client asks, it makes few connections. */
-static void expect_refusal(bed_t *bed, const access_t *row) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  int64_t before = server_info(bed->server, "stats", "total_connections_received");
+static void expect_refusal(env_t *env, const access_t *row) {
+  contender_t *c = contender_new(env, "door", NULL);
+  int64_t before = server_info(env->server, "stats", "total_connections_received");
   int64_t began = clock_now();
   assert_error(try_lock(c), row->error);
   assert_error(acquire(c, 10000), row->error);
   assert_true(clock_since_ms(began) < 1500 * slow());
   for (int i = 0; i < 50; i++) {
-    bed->detail[0] = '\0';
+    env->detail[0] = '\0';
     assert_error(try_lock(c), row->error);
     expect_detail(c, row);
-    bed_run_for(bed, 10);
+    env_run_for(env, 10);
   }
-  int64_t connections = server_info(bed->server, "stats", "total_connections_received") - before;
+  int64_t connections = server_info(env->server, "stats", "total_connections_received") - before;
   assert_between(connections, 0, 10 + 5 * slow());
   assert_false(belay_err_retryable(row->error));
 }
@@ -91,15 +91,15 @@ static void test_access(void **state) {
   options.username = row->username;
   options.password = row->option;
   server_t *server = open_server(row);
-  bed_t *bed = open_bed(server, row->login, &options);
+  env_t *env = open_env(server, row->login, &options);
   if (row->error != 0) {
-    expect_refusal(bed, row);
+    expect_refusal(env, row);
   } else {
-    assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
+    assert_error(try_lock(contender_new(env, "door", NULL)), 0);
     if (row->says != NULL)
       assert_non_null(strstr(server_string(server, "CLIENT", "LIST", NULL), row->says));
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST_ROWS(access) {
@@ -112,12 +112,12 @@ TEST(password_changed_on_the_server) {
   server_do(server, "ACL", "SETUSER", "alice", "on", ">old", "~*", "+@all", NULL);
   belay_client_options_t options = client_options();
   options.reconnect_max_ms = 200;
-  bed_t *bed = open_bed(server, "alice:new@", &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = open_env(server, "alice:new@", &options);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), BELAY_EAUTH);
   server_do(server, "ACL", "SETUSER", "alice", ">new", NULL);
   for (int i = 0; i < 50 && try_lock(c) != 0; i++)
-    bed_run_for(bed, 100); /* the client does not ask all the time */
+    env_run_for(env, 100); /* the client does not ask all the time */
   assert_error(c->status, 0);
-  bed_close(bed);
+  env_close(env);
 }

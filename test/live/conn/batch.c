@@ -12,32 +12,32 @@ enum { N = 40 }; /* more than travel as one command */
 
 #define HOUR (3600 * INT64_C(1000000))
 
-static uint64_t joined(const bed_t *bed) {
-  return client_stats(bed).batched;
+static uint64_t joined(const env_t *env) {
+  return client_stats(env).batched;
 }
 
 /* In a cluster names of several slots do not share a command. */
-static void expect_joined(const bed_t *bed, uint64_t before, uint64_t least) {
+static void expect_joined(const env_t *env, uint64_t before, uint64_t least) {
   if (!deployment_is_cluster())
-    assert_true(joined(bed) >= before + least);
+    assert_true(joined(env) >= before + least);
 }
 
 /* The takes of a test; window() clears them. */
 static ask_t asks[N];
 
-static belay_limiter_t *window(bed_t *bed, int64_t count) {
+static belay_limiter_t *window(env_t *env, int64_t count) {
   memset(asks, 0, sizeof asks);
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = count, .period_us = HOUR};
-  return limiter_new(bed, &limit, 1);
+  return limiter_new(env, &limit, 1);
 }
 
-static void begin(bed_t *bed, belay_limiter_t *limiter, ask_t *ask, const char *key) {
-  assert_error(belay_limiter_take(limiter, asked(bed, ask), belay_string(key), 1, on_answer), 0);
+static void begin(env_t *env, belay_limiter_t *limiter, ask_t *ask, const char *key) {
+  assert_error(belay_limiter_take(limiter, asked(env, ask), belay_string(key), 1, on_answer), 0);
 }
 
-static void begin_some(bed_t *bed, belay_limiter_t *limiter, ask_t *all, int n, const char *key) {
+static void begin_some(env_t *env, belay_limiter_t *limiter, ask_t *all, int n, const char *key) {
   for (int i = 0; i < n; i++)
-    begin(bed, limiter, &all[i], key);
+    begin(env, limiter, &all[i], key);
 }
 
 static int count_of(ask_t *all, int n, int status) {
@@ -56,67 +56,67 @@ static void acquire_all(contender_t **c) {
     assert_error(outcome(c[i]), 0);
 }
 
-static void make_all(bed_t *bed, contender_t **c) {
+static void make_all(env_t *env, contender_t **c) {
   belay_lock_options_t options = with_ttl(60000);
   for (int i = 0; i < N; i++) {
     char name[16];
     snprintf(name, sizeof name, "door%d", i);
-    c[i] = contender_new(bed, name, &options);
+    c[i] = contender_new(env, name, &options);
   }
 }
 
 /* Another client holds it, the key is gone, or it has another type. */
-static void spoil(bed_t *bed, contender_t **c) {
+static void spoil(env_t *env, contender_t **c) {
   foreign_holder(c[0], 60000);
-  server_do(bed->server, "DEL", key_of(c[1]), NULL);
-  server_do(bed->server, "DEL", key_of(c[2]), NULL);
-  server_do(bed->server, "RPUSH", key_of(c[2]), "x", NULL);
+  server_do(env->server, "DEL", key_of(c[1]), NULL);
+  server_do(env->server, "DEL", key_of(c[2]), NULL);
+  server_do(env->server, "RPUSH", key_of(c[2]), "x", NULL);
 }
 
-BED_TEST(release_results) {
+ENV_TEST(release_results) {
   contender_t *c[N];
   int alone[3];
-  make_all(bed, c);
+  make_all(env, c);
   acquire_all(c);
-  spoil(bed, c);
+  spoil(env, c);
   for (int i = 0; i < 3; i++)
     alone[i] = release(c[i]);
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   for (int i = 3; i < N; i++)
     (void)release(c[i]);
   acquire_all(c);
-  spoil(bed, c + 10);
-  uint64_t before = joined(bed);
+  spoil(env, c + 10);
+  uint64_t before = joined(env);
   for (int i = 0; i < N; i++)
     assert_error(begin_release(c[i]), 0);
   for (int i = 0; i < N; i++)
     assert_error(outcome(c[i]), i >= 10 && i < 13 ? alone[i - 10] : 0);
   assert_error(alone[0], BELAY_ENOTOWNER);
-  expect_joined(bed, before, N);
-  assert_int_equal(server_keys(bed->server), 2);
+  expect_joined(env, before, N);
+  assert_int_equal(server_keys(env->server), 2);
 }
 
-BED_TEST(renewal_results) {
+ENV_TEST(renewal_results) {
   contender_t *c[N];
-  make_all(bed, c);
+  make_all(env, c);
   acquire_all(c);
   foreign_holder(c[7], 60000);
-  uint64_t before = joined(bed);
+  uint64_t before = joined(env);
   for (int i = 0; i < N; i++)
     assert_error(begin_extend(c[i], 100000 + 10000 * i), 0);
-  bed_until(bed, c[N - 1]->extended == 1 && c[7]->extended == 1);
+  env_until(env, c[N - 1]->extended == 1 && c[7]->extended == 1);
   for (int i = 0; i < N; i++) {
-    bed_until(bed, c[i]->extended == 1);
+    env_until(env, c[i]->extended == 1);
     assert_error(c[i]->extend_status, i == 7 ? BELAY_ENOTOWNER : 0);
     if (i != 7)
       assert_between(pttl_of(c[i]), 40000 + 10000 * i, 100000 + 10000 * i);
   }
-  expect_joined(bed, before, N);
+  expect_joined(env, before, N);
 }
 
-BED_TEST(take_results_in_order) {
-  belay_limiter_t *limiter = window(bed, N / 2 + 3);
-  begin_some(bed, limiter, asks, N, "k");
+ENV_TEST(take_results_in_order) {
+  belay_limiter_t *limiter = window(env, N / 2 + 3);
+  begin_some(env, limiter, asks, N, "k");
   for (int i = 0; i < N; i++) { /* in the order in which they were asked */
     const belay_limiter_result_t *result = answer(&asks[i], 0);
     assert_error(result->cause, 0);
@@ -124,15 +124,15 @@ BED_TEST(take_results_in_order) {
     if (result->verdict == BELAY_ALLOWED)
       assert_int_equal(result->remaining, N / 2 + 2 - i);
   }
-  assert_true(joined(bed) >= N); /* one key: in a cluster too */
+  assert_true(joined(env) >= N); /* one key: in a cluster too */
 }
 
-BED_TEST(few_calls_are_not_batched) {
-  belay_limiter_t *limiter = window(bed, 100);
-  begin_some(bed, limiter, asks, 3, "k");
+ENV_TEST(few_calls_are_not_batched) {
+  belay_limiter_t *limiter = window(env, 100);
+  begin_some(env, limiter, asks, 3, "k");
   assert_int_equal(count_of(asks, 3, 0), 3);
-  assert_int_equal(peek(bed, limiter, "k")->remaining, 97);
-  assert_int_equal(joined(bed), 0);
+  assert_int_equal(peek(env, limiter, "k")->remaining, 97);
+  assert_int_equal(joined(env), 0);
 }
 
 /* Those that wait, and those that travel together, count as so many. */
@@ -141,91 +141,91 @@ TEST(max_pending_counts_batched_calls) {
     belay_client_options_t client = client_options();
     client.max_pending = 10;
     client.on_full = waits ? BELAY_FULL_WAIT : BELAY_FULL_REFUSE;
-    bed_t *bed = bed_open(&client);
-    belay_limiter_t *limiter = window(bed, 1000);
+    env_t *env = env_open(&client);
+    belay_limiter_t *limiter = window(env, 1000);
     for (int turn = 1; turn <= 5; turn++) {
       memset(asks, 0, sizeof asks);
-      uint64_t before = joined(bed);
-      begin_some(bed, limiter, asks, waits ? N : 10, "k");
+      uint64_t before = joined(env);
+      begin_some(env, limiter, asks, waits ? N : 10, "k");
       ask_t more = {0};
       if (!waits) {
         int error = belay_limiter_take(limiter, &more.request, belay_string("k"), 1, on_answer);
         assert_error(error, BELAY_EBUSY);
       }
       assert_int_equal(count_of(asks, waits ? N : 10, 0), waits ? N : 10);
-      assert_true(joined(bed) >= before + 10);
+      assert_true(joined(env) >= before + 10);
     }
-    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 5 * (waits ? N : 10));
-    bed_close(bed);
+    assert_int_equal(peek(env, limiter, "k")->remaining, 1000 - 5 * (waits ? N : 10));
+    env_close(env);
   }
 }
 
 /* ---- order ---- */
 
 /* A DEL of the key neither overtakes the takes before it nor is overtaken by later ones. */
-BED_TEST(order_of_calls_of_one_key) {
-  belay_limiter_t *limiter = window(bed, 5);
+ENV_TEST(order_of_calls_of_one_key) {
+  belay_limiter_t *limiter = window(env, 5);
   static ask_t takes[3][5], other[3], resets[2];
   memset(takes, 0, sizeof takes);
   memset(other, 0, sizeof other);
   memset(resets, 0, sizeof resets);
   for (int turn = 0; turn < 3; turn++) {
-    begin_some(bed, limiter, takes[turn], 5, "k");
-    begin(bed, limiter, &other[turn], "other");
+    begin_some(env, limiter, takes[turn], 5, "k");
+    begin(env, limiter, &other[turn], "other");
     if (turn < 2)
       assert_error(
-          belay_limiter_reset(limiter, asked(bed, &resets[turn]), belay_string("k"), on_answer), 0);
+          belay_limiter_reset(limiter, asked(env, &resets[turn]), belay_string("k"), on_answer), 0);
   }
   for (int turn = 0; turn < 3; turn++)
     for (int i = 0; i < 5; i++)
       assert_int_equal(answer(&takes[turn][i], 0)->remaining, 4 - i);
   assert_int_equal(count_of(other, 3, 0) + count_of(resets, 2, 0), 5);
-  assert_true(joined(bed) >= 12);
+  assert_true(joined(env) >= 12);
 }
 
 /* ---- refused as a whole ---- */
 
-BED_TEST(script_flush) {
-  belay_limiter_t *limiter = window(bed, 1000);
+ENV_TEST(script_flush) {
+  belay_limiter_t *limiter = window(env, 1000);
   for (int turn = 1; turn <= 4; turn++) {
-    uint64_t before = joined(bed);
-    begin_some(bed, limiter, asks, N, "k");
+    uint64_t before = joined(env);
+    begin_some(env, limiter, asks, N, "k");
     assert_int_equal(count_of(asks, N, 0), N);
-    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - turn * N);
-    assert_true(joined(bed) >= before + N);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_int_equal(peek(env, limiter, "k")->remaining, 1000 - turn * N);
+    assert_true(joined(env) >= before + N);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
   }
 }
 
 /* The others need not suffer for one that names a key which is not permitted. */
-BED_TEST(one_key_not_permitted) {
-  belay_limiter_t *limiter = window(bed, 1000);
-  server_do(bed->server, "ACL", "SETUSER", "default", "resetkeys", "~*{k*", NULL);
+ENV_TEST(one_key_not_permitted) {
+  belay_limiter_t *limiter = window(env, 1000);
+  server_do(env->server, "ACL", "SETUSER", "default", "resetkeys", "~*{k*", NULL);
   for (int turn = 1; turn <= 2; turn++) {
     for (int i = 0; i < N; i++)
-      begin(bed, limiter, &asks[i], i % 10 == 7 ? "hidden" : "k");
+      begin(env, limiter, &asks[i], i % 10 == 7 ? "hidden" : "k");
     for (int i = 0; i < N; i++)
       assert_error(answer(&asks[i], 0)->cause, i % 10 == 7 ? BELAY_EPERM : 0);
-    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - turn * (N - N / 10));
+    assert_int_equal(peek(env, limiter, "k")->remaining, 1000 - turn * (N - N / 10));
   }
-  server_do(bed->server, "ACL", "SETUSER", "default", "~*", NULL);
+  server_do(env->server, "ACL", "SETUSER", "default", "~*", NULL);
 }
 
 /* So is what the scripts are not permitted: nothing was done, and that is known. */
 TEST(command_in_script_not_permitted) {
   static const char *const rights[] = {"-set", "-get", "-time"};
   for (size_t r = 0; r < sizeof rights / sizeof *rights; r++) {
-    bed_t *bed = bed_open(NULL);
-    belay_limiter_t *limiter = window(bed, 1000);
-    server_do(bed->server, "ACL", "SETUSER", "default", rights[r], NULL);
-    assert_error(take(bed, limiter, "k", 1)->cause, BELAY_EPERM);
-    uint64_t unknown = client_stats(bed).unknown; /* by itself */
-    begin_some(bed, limiter, asks, N, "k");
+    env_t *env = env_open(NULL);
+    belay_limiter_t *limiter = window(env, 1000);
+    server_do(env->server, "ACL", "SETUSER", "default", rights[r], NULL);
+    assert_error(take(env, limiter, "k", 1)->cause, BELAY_EPERM);
+    uint64_t unknown = client_stats(env).unknown; /* by itself */
+    begin_some(env, limiter, asks, N, "k");
     assert_int_equal(count_of(asks, N, BELAY_EPERM), N);
-    assert_int_equal(client_stats(bed).unknown, (N + 1) * unknown);
-    server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
-    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000);
-    bed_close(bed);
+    assert_int_equal(client_stats(env).unknown, (N + 1) * unknown);
+    server_do(env->server, "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_int_equal(peek(env, limiter, "k")->remaining, 1000);
+    env_close(env);
   }
 }
 
@@ -235,8 +235,8 @@ TEST(command_in_script_not_permitted) {
 TEST(connection_cut_inside_replies) {
   if (servers_are_secure())
     skip(); /* the number of bytes differs there */
-  bed_t *bed = bed_open(NULL);
-  relay_t *relay = relay_start(server_own_url(bed->server));
+  env_t *env = env_open(NULL);
+  relay_t *relay = relay_start(server_own_url(env->server));
   belay_client_stats_t stats;
   belay_limiter_options_t options;
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 1000, .period_us = HOUR};
@@ -244,9 +244,9 @@ TEST(connection_cut_inside_replies) {
   size_t received = 0;
   for (int turn = 0; turn < 4; turn++) {
     memset(asks, 0, sizeof asks);
-    belay_client_t *client = bed_connect(bed, relay_url(relay), NULL);
-    belay_limiter_t *limiter = limiter_with(bed, client, &options);
-    begin_some(bed, limiter, asks, 32, "k");
+    belay_client_t *client = env_connect(env, relay_url(relay), NULL);
+    belay_limiter_t *limiter = limiter_with(env, client, &options);
+    begin_some(env, limiter, asks, 32, "k");
     assert_int_equal(count_of(asks, 32, turn == 0 ? 0 : BELAY_EUNKNOWN), 32);
     belay_client_stats(client, &stats);
     assert_int_equal(stats.batched, 32);
@@ -254,13 +254,13 @@ TEST(connection_cut_inside_replies) {
       received = stats.bytes_in;
     else
       assert_int_equal(stats.unknown, 32);
-    assert_error(begin_close_of(bed, client), 0);
-    bed_settle(bed);
+    assert_error(begin_close_of(env, client), 0);
+    env_settle(env);
     relay_cut_after(relay, received - (size_t)(turn + 1) * 500);
   }
-  belay_limiter_t *limiter = window(bed, 1000);
-  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 4 * 32);
-  bed_close(bed);
+  belay_limiter_t *limiter = window(env, 1000);
+  assert_int_equal(peek(env, limiter, "k")->remaining, 1000 - 4 * 32);
+  env_close(env);
   relay_stop(relay);
 }
 
@@ -284,18 +284,18 @@ TEST(wrong_number_of_replies) {
   char *const all[] = {killed, few, many, one, nothing, none, mixed};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     fake_t *fake = fake_start(&(fake_options_t){.on_command = say, .arg = all[i]});
-    bed_t *bed = bed_open_at(fake_url(fake), NULL);
-    belay_limiter_t *limiter = window(bed, 1000);
-    begin_some(bed, limiter, asks, 4, "k");
+    env_t *env = env_open_at(fake_url(fake), NULL);
+    belay_limiter_t *limiter = window(env, 1000);
+    begin_some(env, limiter, asks, 4, "k");
     for (int j = 0; j < 4; j++)
       assert_int_not_equal(answer(&asks[j], 0)->cause, 0);
-    belay_client_stats_t stats = client_stats(bed);
+    belay_client_stats_t stats = client_stats(env);
     assert_int_equal(stats.batched, 4);
     if (all[i] != mixed) /* `mixed` replies to each call */
       assert_int_equal(stats.unknown, 4);
     assert_int_equal(fake_commands(fake), 1); /* none was sent again */
     assert_int_equal(stats.drops, all[i] != killed);
-    bed_close(bed);
+    env_close(env);
     fake_stop(fake);
   }
 }
@@ -322,16 +322,16 @@ static void say_of_a_moving_slot(fake_link_t *link, const char *const *words, si
 TEST(tryagain_during_slot_move) {
   static moving_t moving;
   fake_t *fake = fake_start(&(fake_options_t){.on_command = say_of_a_moving_slot, .arg = &moving});
-  bed_t *bed = bed_open_at(fake_url(fake), NULL);
+  env_t *env = env_open_at(fake_url(fake), NULL);
   contender_t *c[N];
-  make_all(bed, c);
+  make_all(env, c);
   acquire_all(c);
   atomic_store(&moving.held, true);
   for (int i = 0; i < N; i++)
     assert_error(begin_release(c[i]), 0);
   for (int i = 0; i < N; i++)
     assert_error(outcome(c[i]), 0);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
   assert_in_range(atomic_load(&moving.refused), 1, N / 4);
 }
@@ -339,71 +339,71 @@ TEST(tryagain_during_slot_move) {
 /* ---- callers that give up ---- */
 
 /* A call that waits for its batch was not sent. */
-BED_TEST(cancel_before_send) {
-  belay_limiter_t *limiter = window(bed, 1000);
-  (void)peek(bed, limiter, "k"); /* connected */
-  begin_some(bed, limiter, asks, 20, "k");
+ENV_TEST(cancel_before_send) {
+  belay_limiter_t *limiter = window(env, 1000);
+  (void)peek(env, limiter, "k"); /* connected */
+  begin_some(env, limiter, asks, 20, "k");
   for (int i = 0; i < 20; i += 2)
     assert_error(belay_request_cancel(&asks[i].request), 0);
   for (int i = 0; i < 20; i++)
     assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
-  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
-  assert_int_equal(client_stats(bed).unknown, 0);
+  assert_int_equal(peek(env, limiter, "k")->remaining, 1000 - 10);
+  assert_int_equal(client_stats(env).unknown, 0);
 }
 
-BED_TEST(cancel_after_send) {
-  belay_limiter_t *limiter = window(bed, 1000);
-  (void)peek(bed, limiter, "k");
-  server_pause(bed->server);
-  begin_some(bed, limiter, asks, 20, "k");
-  uint64_t before = client_stats(bed).writes;
-  bed_until(bed, client_stats(bed).writes > before);
+ENV_TEST(cancel_after_send) {
+  belay_limiter_t *limiter = window(env, 1000);
+  (void)peek(env, limiter, "k");
+  server_pause(env->server);
+  begin_some(env, limiter, asks, 20, "k");
+  uint64_t before = client_stats(env).writes;
+  env_until(env, client_stats(env).writes > before);
   for (int i = 0; i < 20; i += 2)
     assert_error(belay_request_cancel(&asks[i].request), 0);
   assert_int_equal(count_of(asks, 1, BELAY_ECANCELED), 1);
-  server_resume(bed->server);
+  server_resume(env->server);
   for (int i = 0; i < 20; i++)
     assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
-  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 20);
+  assert_int_equal(peek(env, limiter, "k")->remaining, 1000 - 20);
 }
 
-BED_TEST(deadline_before_send) {
-  belay_limiter_t *limiter = window(bed, 1000);
-  (void)peek(bed, limiter, "k");
+ENV_TEST(deadline_before_send) {
+  belay_limiter_t *limiter = window(env, 1000);
+  (void)peek(env, limiter, "k");
   for (int i = 0; i < 20; i++) {
     asks[i].request.timeout_ms = i % 2 == 0 ? 1 : 0;
-    begin(bed, limiter, &asks[i], "k");
+    begin(env, limiter, &asks[i], "k");
   }
   usleep(20000); /* the loop is away */
   for (int i = 0; i < 20; i++)
     assert_int_equal(answer(&asks[i], 0)->cause == 0, i % 2 == 1);
-  assert_int_equal(client_stats(bed).not_sent, 10);
-  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
+  assert_int_equal(client_stats(env).not_sent, 10);
+  assert_int_equal(peek(env, limiter, "k")->remaining, 1000 - 10);
 }
 
 /* At every moment: while they wait, when they are on the way, and from inside the first answer. */
 static void close_now(ask_t *ask) {
-  assert_error(begin_client_close(ask->bed), 0);
+  assert_error(begin_client_close(ask->env), 0);
   ask->then = NULL;
 }
 
 TEST(client_close_with_calls) {
   for (int moment = 0; moment < 3; moment++) {
-    bed_t *bed = bed_open(NULL);
-    belay_limiter_t *limiter = window(bed, 1000);
-    (void)peek(bed, limiter, "k");
+    env_t *env = env_open(NULL);
+    belay_limiter_t *limiter = window(env, 1000);
+    (void)peek(env, limiter, "k");
     if (moment == 2)
       asks[0].then = close_now;
-    begin_some(bed, limiter, asks, N, "k");
-    uint64_t before = client_stats(bed).writes;
+    begin_some(env, limiter, asks, N, "k");
+    uint64_t before = client_stats(env).writes;
     if (moment == 1)
-      bed_until(bed, client_stats(bed).writes > before);
+      env_until(env, client_stats(env).writes > before);
     if (moment < 2)
-      assert_error(begin_client_close(bed), 0);
-    bed_until(bed, bed->client_closed == 1);
+      assert_error(begin_client_close(env), 0);
+    env_until(env, env->client_closed == 1);
     for (int i = 0; i < N; i++)
       assert_int_equal(asks[i].ended, 1);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -421,35 +421,35 @@ static void on_turn(contender_t *c, event_t event) {
 /* Calls are queued when the loss of the connection is detected. Earlier replies still count. */
 TEST(replies_before_connection_loss_count) {
   enum { HELD = 3 }; /* calls sent alone, more than one write takes */
-  bed_t *bed = bed_open(NULL);
-  if (strncmp(server_url(bed->server), "unix", 4) !=
+  env_t *env = env_open(NULL);
+  if (strncmp(server_url(env->server), "unix", 4) !=
       0) { /* elsewhere what was not read may be lost */
-    bed_close(bed);
+    env_close(env);
     skip();
   }
   contender_t *c[N];
-  make_all(bed, c);
+  make_all(env, c);
   for (int i = 0; i < HELD; i++)
     assert_error(acquire(c[i], 0), 0);
-  server_pause(bed->server);
+  server_pause(env->server);
   for (int i = HELD; i < 10; i++)
     assert_error(begin_acquire(c[i], 0), 0);
-  uv_run(&bed->loop, UV_RUN_NOWAIT);
-  server_resume(bed->server);
+  uv_run(&env->loop, UV_RUN_NOWAIT);
+  server_resume(env->server);
   stall_ms(100 * slow()); /* answered, and not read */
-  server_kill(bed->server);
+  server_kill(env->server);
   for (int i = 0; i < HELD; i++)
     assert_error(begin_release(c[i]), 0);
   assert_error(begin_acquire(c[10], 0), 0);
   for (int i = HELD; i < 10; i++)
     assert_error(outcome(c[i]), 0);
-  bed_close(bed);
+  env_close(env);
 }
 
-BED_TEST(concurrent_lock_cycles) {
+ENV_TEST(concurrent_lock_cycles) {
   contender_t *c[N];
   int left[N];
-  make_all(bed, c);
+  make_all(env, c);
   for (int i = 0; i < N; i++) {
     left[i] = 50;
     c[i]->arg = &left[i];
@@ -457,9 +457,9 @@ BED_TEST(concurrent_lock_cycles) {
     assert_error(begin_acquire(c[i], 0), 0);
   }
   for (int i = 0; i < N; i++)
-    bed_until(bed, left[i] == 0);
-  assert_int_equal(server_keys(bed->server), 0);
+    env_until(env, left[i] == 0);
+  assert_int_equal(server_keys(env->server), 0);
   for (int i = 0; i < N; i++)
     assert_int_equal(c[i]->ended, 100);
-  expect_joined(bed, 0, N);
+  expect_joined(env, 0, N);
 }

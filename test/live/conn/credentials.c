@@ -36,8 +36,8 @@ static belay_client_options_t supplied_options(supplier_t *supplier) {
   return o;
 }
 
-static void expect_in_the_end(bed_t *bed, int status) {
-  for (int64_t began = clock_now(); pong(bed, NULL) != status;)
+static void expect_in_the_end(env_t *env, int status) {
+  for (int64_t began = clock_now(); pong(env, NULL) != status;)
     assert_between(clock_since_ms(began), 0, 10000 * slow());
 }
 
@@ -45,25 +45,25 @@ static void expect_in_the_end(bed_t *bed, int status) {
 TEST(password_changes) {
   supplier_t supplier = {.password = "first"};
   belay_client_options_t o = supplied_options(&supplier);
-  bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "first"}), &o);
-  contender_t *c = contender_new(bed, "x", NULL);
+  env_t *env = env_open_with(server_start(&(server_options_t){.password = "first"}), &o);
+  contender_t *c = contender_new(env, "x", NULL);
   assert_error(try_lock(c), 0);
   assert_int_equal(supplier.asked, 1);
   for (int i = 0; i < 3; i++) {
     char next[16];
     snprintf(next, sizeof next, "secret %d", i);
-    server_do(bed->server, "CONFIG", "SET", "requirepass", next, NULL);
+    server_do(env->server, "CONFIG", "SET", "requirepass", next, NULL);
     supplier.password = next;
-    uint64_t drops = client_stats(bed).drops;
-    server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
-    bed_until(bed, client_stats(bed).drops > drops);
+    uint64_t drops = client_stats(env).drops;
+    server_do(env->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+    env_until(env, client_stats(env).drops > drops);
     assert_error(extend(c, 20000), 0);
     assert_true(supplier.asked >= (unsigned)i + 2);
   }
   assert_error(release(c), 0);
-  assert_int_equal(client_stats(bed).connect_errors, 0);
-  server_do(bed->server, "CONFIG", "SET", "requirepass", "first", NULL);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).connect_errors, 0);
+  server_do(env->server, "CONFIG", "SET", "requirepass", "first", NULL);
+  env_close(env);
 }
 
 /* The callback's credentials replace those of the URL and the options. */
@@ -79,15 +79,15 @@ TEST(callback_overrides_url_and_options) {
     belay_client_options_t o = supplied_options(&supplier);
     o.username = "nobody";
     o.password = "wrong";
-    bed_t *bed = bed_open_at(server_url(server), &o);
-    assert_error(pong(bed, NULL), 0);
+    env_t *env = env_open_at(server_url(server), &o);
+    assert_error(pong(env, NULL), 0);
     const char *clients = server_string(server, "CLIENT", "LIST", NULL);
     char user[32];
     snprintf(user, sizeof user, "user=%s ",
              rows[i].username != NULL && rows[i].username[0] != '\0' ? rows[i].username
                                                                      : "default");
     assert_non_null(strstr(strstr(clients, "name=belay"), user));
-    bed_close(bed);
+    env_close(env);
   }
   server_stop(server);
 }
@@ -96,11 +96,11 @@ TEST(callback_without_password) {
   acl_skip("a client without a user has no rights");
   supplier_t supplier = {0};
   belay_client_options_t o = supplied_options(&supplier);
-  bed_t *bed = bed_open(&o);
-  assert_error(pong(bed, NULL), 0);
+  env_t *env = env_open(&o);
+  assert_error(pong(env, NULL), 0);
   assert_int_equal(supplier.asked, 1);
-  assert_int_equal(server_calls(bed->server, "auth"), 0);
-  bed_close(bed);
+  assert_int_equal(server_calls(env->server, "auth"), 0);
+  env_close(env);
 }
 
 /* Without credentials the connection is refused, and the callback runs again after a delay. */
@@ -118,18 +118,18 @@ TEST(callback_fails) {
   for (size_t i = 0; i < sizeof suppliers / sizeof *suppliers; i++) {
     supplier_t supplier = suppliers[i];
     belay_client_options_t o = supplied_options(&supplier);
-    bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "sesame"}), &o);
+    env_t *env = env_open_with(server_start(&(server_options_t){.password = "sesame"}), &o);
     const char *detail;
-    server_do(bed->server, "CONFIG", "RESETSTAT", NULL);
-    assert_error(pong(bed, &detail), BELAY_EAUTH);
+    server_do(env->server, "CONFIG", "RESETSTAT", NULL);
+    assert_error(pong(env, &detail), BELAY_EAUTH);
     assert_string_equal(detail, why[i]);
-    bed_run_for(bed, 200);
+    env_run_for(env, 200);
     assert_in_range(supplier.asked, 1, 10);
-    assert_int_equal(bed->errors, 1);
-    assert_int_equal(server_calls(bed->server, "auth"), 0);
+    assert_int_equal(env->errors, 1);
+    assert_int_equal(server_calls(env->server, "auth"), 0);
     supplier = (supplier_t){.password = "sesame"};
-    expect_in_the_end(bed, 0);
-    bed_close(bed);
+    expect_in_the_end(env, 0);
+    env_close(env);
   }
 }
 
@@ -145,11 +145,11 @@ TEST(server_repeats_credentials) {
   supplier_t supplier = {.username = "me", .password = "sesame"};
   belay_client_options_t o = supplied_options(&supplier);
   fake_t *fake = fake_start(&(fake_options_t){.on_command = repeat});
-  bed_t *bed = bed_open_at(fake_url(fake), &o);
+  env_t *env = env_open_at(fake_url(fake), &o);
   const char *detail;
-  assert_error(pong(bed, &detail), BELAY_EAUTH);
+  assert_error(pong(env, &detail), BELAY_EAUTH);
   assert_string_equal(detail, "AUTH was refused");
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -167,24 +167,24 @@ TEST(callback_runs_after_tls_verification) {
       secure_server(certs, &(secure_t){.cert = "elsewhere", .clients = "yes", .password = token});
   const char *url = url_of("rediss", NULL, "localhost", server_port(server));
   belay_tls_options_t tls = trust(certs, "client");
-  bed_t *bed = secure_bed(url, &tls, &o);
-  assert_error(pong(bed, NULL), BELAY_ETLS);
-  bed_close(bed);
+  env_t *env = secure_env(url, &tls, &o);
+  assert_error(pong(env, NULL), BELAY_ETLS);
+  env_close(env);
   assert_int_equal(supplier.asked, 0);
 
   server_do(server, "CONFIG", "SET", "tls-cert-file", certs_path(certs, "server.crt"),
             "tls-key-file", certs_path(certs, "server.key"), NULL);
   tls = trust(certs, NULL); /* nor before the server has let us in */
-  bed = secure_bed(url, &tls, &o);
-  assert_error(pong(bed, NULL), BELAY_ETLS);
-  bed_close(bed);
+  env = secure_env(url, &tls, &o);
+  assert_error(pong(env, NULL), BELAY_ETLS);
+  env_close(env);
   assert_int_equal(supplier.asked, 0);
 
   tls = trust(certs, "client");
-  bed = secure_bed(url, &tls, &o);
-  assert_error(pong(bed, NULL), 0);
+  env = secure_env(url, &tls, &o);
+  assert_error(pong(env, NULL), 0);
   assert_int_equal(supplier.asked, 1);
-  bed_close(bed);
+  env_close(env);
   server_stop(server);
   certs_free(certs);
 }
@@ -261,11 +261,11 @@ TEST(password_is_wiped_from_memory) {
       o.timeout_ms = most[k] == 0 ? 200 : 10000 * slow();
       fake_t *fake = fake_start(NULL);
       hiredisSetAllocators(&funcs);
-      bed_t *bed = bed_open_at(fake_url(fake), &o);
+      env_t *env = env_open_at(fake_url(fake), &o);
       at_once = most[k];
-      assert_error(pong(bed, NULL), most[k] == 0 ? BELAY_EUNREACHABLE : 0);
+      assert_error(pong(env, NULL), most[k] == 0 ? BELAY_EUNREACHABLE : 0);
       at_once = SIZE_MAX;
-      bed_close(bed);
+      env_close(env);
       hiredisResetAllocators();
       fake_stop(fake);
       password[lengths[i]] = rest;

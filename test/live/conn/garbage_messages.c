@@ -68,16 +68,16 @@ TEST(replies_to_hello_3) {
     script_t script = {.to_hello = rows[i].to_hello};
     fake_t *fake = start(&script);
     belay_client_options_t options = quick();
-    bed_t *bed = bed_open_at(fake_url(fake), &options);
+    env_t *env = env_open_at(fake_url(fake), &options);
     subscriber_t s = {0};
-    assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-    bed_until(bed, s.gaps + s.listening == 1);
+    assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+    env_until(env, s.gaps + s.listening == 1);
     assert_error(s.status, rows[i].status);
-    bed_run_for(bed, 400);
+    env_run_for(env, 400);
     assert_int_equal(s.gaps + s.listening, 1); /* one event */
     assert_true(atomic_load(&script.hellos) < 20);
-    begin_belay_close(bed);
-    bed_close(bed);
+    begin_belay_close(env);
+    env_close(env);
     fake_stop(fake);
   }
 }
@@ -90,20 +90,20 @@ TEST(server_without_resp3) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(fake_url(fake));
   belay_client_options_t options = quick();
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  env_t *env = env_open_at(relay_url(relay), &options);
+  env->server = server;
   subscriber_t s = {0};
-  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-  bed_until(bed, s.gaps == 1);
-  bed_run_for(bed, 3000);
+  assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+  env_until(env, s.gaps == 1);
+  env_run_for(env, 3000);
   assert_in_range(atomic_load(&script.hellos), 3, 12); /* 60 with reconnect_max_ms alone */
-  assert_int_equal(bed->errors, 1);
+  assert_int_equal(env->errors, 1);
   assert_string_equal(s.story, "G");
   relay_lead(relay, server_path(server));
   publication_t p = {0};
-  assert_error(publish(bed, &p, "news", "who is there?"), 0);
-  bed_until(bed, s.listening == 1);
-  bed_close(bed);
+  assert_error(publish(env, &p, "news", "who is there?"), 0);
+  env_until(env, s.listening == 1);
+  env_close(env);
   relay_stop(relay);
   fake_stop(fake);
 }
@@ -143,14 +143,14 @@ TEST(unexpected_messages) {
     options.stall_timeout_ms = 200; /* for a reply that begins and does not end */
     options.idle_timeout_ms = 300;
     options.connect_timeout_ms = 400;
-    bed_t *bed = bed_open_at(fake_url(fake), &options);
+    env_t *env = env_open_at(fake_url(fake), &options);
     subscriber_t s = {0};
-    assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-    bed_until(bed, fake_connections(fake) >= 3);
+    assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+    env_until(env, fake_connections(fake) >= 3);
     if (s.messages > 0)
       fail_msg("row %zu was taken for a message", i);
     assert_true(s.listening <= s.gaps + 1);
-    bed_close(bed);
+    env_close(env);
     fake_stop(fake);
   }
 }
@@ -163,13 +163,13 @@ TEST(unknown_pushes_are_ignored) {
                                  ">4\r\n$8\r\npmessage\r\n$1\r\np\r\n$1\r\nc\r\n$1\r\nm\r\n"
                                  ">3\r\n$7\r\nmessage\r\n$7\r\nunknown\r\n$1\r\nx\r\n" MESSAGE};
   fake_t *fake = start(&script);
-  bed_t *bed = bed_open_at(fake_url(fake), NULL);
+  env_t *env = env_open_at(fake_url(fake), NULL);
   subscriber_t s = {0};
-  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-  bed_until(bed, s.messages == 2);
+  assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+  env_until(env, s.messages == 2);
   assert_string_equal(s.story, "LMM");
-  assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).drops, 0);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -204,20 +204,20 @@ TEST(late_reply_to_a_removed_subscription) {
   late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "", NEWS_ON MESSAGE}};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = answer_late, .arg = &late});
   belay_client_options_t options = quick();
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
+  env_t *env = env_open_at(fake_url(fake), &options);
   subscriber_t other = {0}, s = {0};
-  subscribe(bed, &other, "other");
-  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-  bed_until(bed, atomic_load(&late.on) == 2);
+  subscribe(env, &other, "other");
+  assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+  env_until(env, atomic_load(&late.on) == 2);
   assert_error(unsubscribe(&s), 0);
-  bed_until(bed, atomic_load(&late.off) == 1); /* it has lingered for long enough */
-  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-  bed_until(bed, atomic_load(&late.on) == 3); /* now the first answer comes, and a message */
-  bed_run_for(bed, 100);
+  env_until(env, atomic_load(&late.off) == 1); /* it has lingered for long enough */
+  assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+  env_until(env, atomic_load(&late.on) == 3); /* now the first answer comes, and a message */
+  env_run_for(env, 100);
   assert_string_equal(s.story, "");
   assert_string_equal(other.story, "L");
-  assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).drops, 0);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -227,18 +227,18 @@ TEST(late_replies_to_three_commands) {
                                  "+PONG\r\n"}};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = answer_late, .arg = &late});
   belay_client_options_t options = quick();
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
+  env_t *env = env_open_at(fake_url(fake), &options);
   subscriber_t other = {0}, s = {0};
-  subscribe(bed, &other, "other");
-  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-  bed_until(bed, atomic_load(&late.on) == 2);
+  subscribe(env, &other, "other");
+  assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+  env_until(env, atomic_load(&late.on) == 2);
   assert_error(unsubscribe(&s), 0);
-  bed_until(bed, atomic_load(&late.off) == 1);
-  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-  bed_until(bed, s.messages == 1);
+  env_until(env, atomic_load(&late.off) == 1);
+  assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+  env_until(env, s.messages == 1);
   assert_string_equal(s.story, "LM"); /* messages before it belong to the first subscription */
-  bed_run_for(bed, 50);
-  assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
+  env_run_for(env, 50);
+  assert_int_equal(client_stats(env).drops, 0);
+  env_close(env);
   fake_stop(fake);
 }

@@ -1,7 +1,7 @@
 /* Servers that answer what no server answers, and servers that refuse. */
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/fake.h"
 #include "support/deployments/relay.h"
 
@@ -45,8 +45,8 @@ static void expect_status(const nonsense_t *nonsense, int status) {
 static void expect_survival(const nonsense_t *nonsense, unsigned at, bool hangs_up) {
   plot_t plot = {.nonsense = nonsense, .at = at, .hangs_up = hangs_up};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = talk_nonsense, .arg = &plot});
-  bed_t *bed = bed_open_at(fake_url(fake), NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   if (at == AS_SET) {
     assert_error(try_lock(c), 0);
     assert_error(release(c), 0);
@@ -54,12 +54,12 @@ static void expect_survival(const nonsense_t *nonsense, unsigned at, bool hangs_
   expect_status(nonsense, try_lock(c));
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   if (!nonsense->alone)
-    bed_until(bed, client_stats(bed).drops == 1);
+    env_until(env, client_stats(env).drops == 1);
   assert_error(try_lock(c), 0); /* the next call, perhaps on the next connection, succeeds */
-  assert_int_equal(client_stats(bed).drops, !nonsense->alone);
+  assert_int_equal(client_stats(env).drops, !nonsense->alone);
   assert_int_equal(fake_connections(fake), nonsense->alone ? 1 : 2);
   assert_error(release(c), 0);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -129,19 +129,19 @@ TEST(wrong_type_for_a_script) {
 static void expect_an_extend_to_survive(const nonsense_t *nonsense) {
   plot_t plot = {.nonsense = nonsense, .at = AS_SCRIPT + 1};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = talk_nonsense, .arg = &plot});
-  bed_t *bed = bed_open_at(fake_url(fake), NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), 0);
   int64_t left = remaining_ms(c);
   expect_status(nonsense, extend(c, 60000));
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0 && remaining_ms(c) <= left);
   if (!nonsense->alone)
-    bed_until(bed, client_stats(bed).drops == 1);
+    env_until(env, client_stats(env).drops == 1);
   assert_error(extend(c, 60000), 0);
-  assert_int_equal(client_stats(bed).drops, !nonsense->alone);
+  assert_int_equal(client_stats(env).drops, !nonsense->alone);
   assert_true(remaining_ms(c) > left);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -160,16 +160,16 @@ TEST(wrong_type_for_an_extend) {
 static void expect_a_release_to_go_on(const nonsense_t *nonsense) {
   plot_t plot = {.nonsense = nonsense, .at = RELEASE};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = talk_nonsense, .arg = &plot});
-  bed_t *bed = bed_open_at(fake_url(fake), NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), 0);
   expect_status(nonsense, release(c));
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
-  bed_settle(bed);
-  assert_true(client_stats(bed).undone >= 1);
+  env_settle(env);
+  assert_true(client_stats(env).undone >= 1);
   assert_true(fake_commands(fake) >= 3);
   assert_error(try_lock(c), 0);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -191,13 +191,13 @@ TEST(huge_bulk_announced) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   options.stall_timeout_ms = prompt_ms() + 100;
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), &options);
+  contender_t *c = contender_new(env, "door", NULL);
   int status = try_lock(c);
   assert_true(status == BELAY_EUNKNOWN || status == BELAY_EPROTO);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_error(try_lock(c), 0);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -212,13 +212,13 @@ TEST(huge_bulk_sent) {
   fake_t *fake = fake_start(&(fake_options_t){.on_command = talk_nonsense, .arg = &plot});
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), &options);
+  contender_t *c = contender_new(env, "door", NULL);
   expect_status(&huge, try_lock(c));
-  bed_until(bed, client_stats(bed).drops == 1);
-  assert_true(client_stats(bed).bytes_in < 300000); /* it was not read to its end */
+  env_until(env, client_stats(env).drops == 1);
+  assert_true(client_stats(env).bytes_in < 300000); /* it was not read to its end */
   assert_error(try_lock(c), 0);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
   free(text);
 }
@@ -244,13 +244,13 @@ TEST(unsolicited_reply) {
   for (size_t i = 0; i < COUNT(all); i++) {
     plot_t plot = {.nonsense = &all[i], .at = AS_SCRIPT};
     fake_t *fake = fake_start(&(fake_options_t){.on_command = talk_nonsense, .arg = &plot});
-    bed_t *bed = bed_open_at(fake_url(fake), NULL);
-    contender_t *c = contender_new(bed, "door", NULL);
+    env_t *env = env_open_at(fake_url(fake), NULL);
+    contender_t *c = contender_new(env, "door", NULL);
     expect_status(&all[i], try_lock(c));
-    bed_until(bed, client_stats(bed).drops == 1);
+    env_until(env, client_stats(env).drops == 1);
     assert_error(release(c), 0);
     assert_int_equal(fake_connections(fake), 2);
-    bed_close(bed);
+    env_close(env);
     fake_stop(fake);
   }
 }
@@ -265,12 +265,12 @@ TEST(reply_before_any_command) {
     belay_client_options_t options = client_options();
     options.timeout_ms = 300 * slow();
     options.connect_timeout_ms = 50 * slow();
-    bed_t *bed = bed_open_at(fake_url(fake), &options);
-    int status = try_lock(contender_new(bed, "door", NULL));
+    env_t *env = env_open_at(fake_url(fake), &options);
+    int status = try_lock(contender_new(env, "door", NULL));
     if (status != errors[i] && status != BELAY_EUNREACHABLE)
       fail_msg("\"%s\": %s", greetings[i], belay_err_name(status));
     assert_int_equal(fake_commands(fake), 0);
-    bed_close(bed);
+    env_close(env);
     fake_stop(fake);
   }
 }
@@ -315,8 +315,8 @@ TEST(error_of_each_refusal) {
     fake_t *fake = fake_start(&options);
     belay_client_options_t client = client_options();
     client.timeout_ms = 60 * slow();
-    bed_t *bed = bed_open_at(fake_url(fake), &client);
-    contender_t *c = contender_new(bed, "door", NULL);
+    env_t *env = env_open_at(fake_url(fake), &client);
+    contender_t *c = contender_new(env, "door", NULL);
     int status = try_lock(c);
     for (int tries = 1; tries < 5 && (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);
          tries++)
@@ -324,7 +324,7 @@ TEST(error_of_each_refusal) {
     if (status != all[i].status)
       fail_msg("%.20s: %s instead of %s", all[i].text, belay_err_name(status),
                belay_err_name(all[i].status));
-    bed_close(bed);
+    env_close(env);
     fake_stop(fake);
   }
 }
@@ -343,11 +343,11 @@ TEST(temporary_refusal_is_retried) {
   char *const all[] = {loading, readonly};
   for (size_t i = 0; i < 2; i++) {
     fake_t *fake = fake_start(&(fake_options_t){.on_command = refuse_at_first, .arg = all[i]});
-    bed_t *bed = bed_open_at(fake_url(fake), NULL);
-    assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
+    env_t *env = env_open_at(fake_url(fake), NULL);
+    assert_error(try_lock(contender_new(env, "door", NULL)), 0);
     assert_int_equal(fake_connections(fake),
                      i == 0 ? 1 : 4); /* read-only: another address, perhaps */
-    bed_close(bed);
+    env_close(env);
     fake_stop(fake);
   }
 }

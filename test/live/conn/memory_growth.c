@@ -5,7 +5,7 @@
 
 #include "core/call/call.h"
 #include "core/client/client.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/load/cycles.h"
 
 /* ---- memory ---- */
@@ -20,17 +20,17 @@ static int64_t resident(void) {
   return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-BED_TEST(memory_after_100000_cycles) {
-  lockers_t lockers = lockers_new(bed, 8, false);
+ENV_TEST(memory_after_100000_cycles) {
+  lockers_t lockers = lockers_new(env, 8, false);
   size_t cycles = 100000 / (size_t)slow();
-  run_cycles(bed, &lockers, cycles / 10);
+  run_cycles(env, &lockers, cycles / 10);
   int64_t before = resident();
-  size_t bytes = bed->bytes;
-  run_cycles(bed, &lockers, cycles - cycles / 10);
+  size_t bytes = env->bytes;
+  run_cycles(env, &lockers, cycles - cycles / 10);
   int64_t growth = resident() - before;
   print_message("%zu cycles: resident memory grew by %lld bytes\n", cycles, (long long)growth);
-  assert_int_equal(bed->bytes, bytes);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(env->bytes, bytes);
+  assert_int_equal(server_keys(env->server), 0);
   if (!memory_is_watched())
     assert_true(growth <= 256 * 1024);
 }
@@ -60,53 +60,53 @@ static char *count_strdup(const char *text) {
 }
 
 /* Number of belay's allocations in n cycles, after some cycles to warm up. */
-static size_t allocations_after_warm_up(bed_t *bed, const lockers_t *lockers, size_t cycles) {
-  run_cycles(bed, lockers, 2000);
-  size_t before = bed->allocations;
-  run_cycles(bed, lockers, cycles);
-  return bed->allocations - before;
+static size_t allocations_after_warm_up(env_t *env, const lockers_t *lockers, size_t cycles) {
+  run_cycles(env, lockers, 2000);
+  size_t before = env->allocations;
+  run_cycles(env, lockers, cycles);
+  return env->allocations - before;
 }
 
 TEST(cycle_allocates_nothing) {
   hiredisAllocFuncs funcs = {count_malloc, count_calloc, count_realloc, count_strdup, free};
   hiredisSetAllocators(&funcs);
-  bed_t *bed = bed_open(NULL);
-  lockers_t lockers = lockers_new(bed, 1, false);
-  run_cycles(bed, &lockers, 2000);
-  size_t cycles = 10000 / (size_t)slow(), ours = bed->allocations, theirs = hiredis_allocations;
-  uint64_t commands = client_stats(bed).commands;
-  run_cycles(bed, &lockers, cycles);
-  assert_int_equal(bed->allocations - ours, 0);
+  env_t *env = env_open(NULL);
+  lockers_t lockers = lockers_new(env, 1, false);
+  run_cycles(env, &lockers, 2000);
+  size_t cycles = 10000 / (size_t)slow(), ours = env->allocations, theirs = hiredis_allocations;
+  uint64_t commands = client_stats(env).commands;
+  run_cycles(env, &lockers, cycles);
+  assert_int_equal(env->allocations - ours, 0);
   print_message("hiredis made %.2f allocations for each command\n",
                 (double)(hiredis_allocations - theirs) /
-                    (double)(client_stats(bed).commands - commands));
-  bed_close(bed);
+                    (double)(client_stats(env).commands - commands));
+  env_close(env);
   hiredisResetAllocators();
 }
 
-BED_TEST(concurrent_cycles_allocate_little) {
-  lockers_t lockers = lockers_new(bed, 64, false);
+ENV_TEST(concurrent_cycles_allocate_little) {
+  lockers_t lockers = lockers_new(env, 64, false);
   /* except for the largest number of simultaneous replies */
-  assert_true(allocations_after_warm_up(bed, &lockers, 20000 / (size_t)slow()) <= 8);
+  assert_true(allocations_after_warm_up(env, &lockers, 20000 / (size_t)slow()) <= 8);
 }
 
-BED_TEST(contended_cycles_allocate_nothing) {
-  lockers_t lockers = lockers_new(bed, 4, true);
-  assert_int_equal(allocations_after_warm_up(bed, &lockers, 2000 / (size_t)slow()), 0);
+ENV_TEST(contended_cycles_allocate_nothing) {
+  lockers_t lockers = lockers_new(env, 4, true);
+  assert_int_equal(allocations_after_warm_up(env, &lockers, 2000 / (size_t)slow()), 0);
 }
 
-BED_TEST(renewal_allocates_nothing) {
+ENV_TEST(renewal_allocates_nothing) {
   belay_lock_options_t options = lock_options();
   options.ttl_ms = kept_ttl();
   options.watchdog = BELAY_WATCHDOG_ON;
   options.renew_after_ms = options.ttl_ms / 10;
-  contender_t *c = contender_new(bed, "door", &options);
+  contender_t *c = contender_new(env, "door", &options);
   assert_error(try_lock(c), 0);
-  uint64_t commands = client_stats(bed).commands;
-  bed_until(bed, client_stats(bed).commands >= commands + 2);
-  size_t before = bed->allocations;
-  bed_until(bed, client_stats(bed).commands >= commands + 10);
-  assert_int_equal(bed->allocations, before);
+  uint64_t commands = client_stats(env).commands;
+  env_until(env, client_stats(env).commands >= commands + 2);
+  size_t before = env->allocations;
+  env_until(env, client_stats(env).commands >= commands + 10);
+  assert_int_equal(env->allocations, before);
   assert_int_equal(c->lost, 0);
 }
 
@@ -126,7 +126,7 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
 }
 
 /* Takes the locks numbered from..to-1, some at a time. */
-static void hold(bed_t *bed, belay_lock_t **locks, size_t from, size_t to, size_t *good) {
+static void hold(env_t *env, belay_lock_t **locks, size_t from, size_t to, size_t *good) {
   belay_lock_options_t options = lock_options();
   options.ttl_ms = 6000 * slow();
   options.watchdog = BELAY_WATCHDOG_ON;
@@ -135,95 +135,95 @@ static void hold(bed_t *bed, belay_lock_t **locks, size_t from, size_t to, size_
   char name[32];
   for (size_t i = from; i < to; i++) {
     int len = snprintf(name, sizeof name, "door-%zu", i);
-    assert_error(belay_lock_new(bed->client, belay_bytes(name, (size_t)len), &options, &locks[i]),
+    assert_error(belay_lock_new(env->client, belay_bytes(name, (size_t)len), &options, &locks[i]),
                  0);
     assert_error(belay_lock_try(locks[i], on_counted), 0);
     if (i % BATCH == BATCH - 1)
-      bed_until(bed, *good == i + 1);
+      env_until(env, *good == i + 1);
   }
-  bed_until(bed, *good == to);
+  env_until(env, *good == to);
 }
 
 /* Returns belay's bytes at rest, without the pool of unused calls: its size depends on the largest
  * number of concurrent calls. */
-static size_t bytes_at_rest(bed_t *bed) {
-  bed_settle(bed);
-  size_t bytes = bed->bytes;
-  for (belay__list_t *i = bed->client->pool.next; i != &bed->client->pool; i = i->next)
-    bytes -= sizeof(belay__call_t) + bed->client->node_ops->call_room +
+static size_t bytes_at_rest(env_t *env) {
+  env_settle(env);
+  size_t bytes = env->bytes;
+  for (belay__list_t *i = env->client->pool.next; i != &env->client->pool; i = i->next)
+    bytes -= sizeof(belay__call_t) + env->client->node_ops->call_room +
              BELAY__CONTAINER(i, belay__call_t, node)->cap;
   return bytes;
 }
 
 /* Waits until every one of them was renewed; belay's bytes then. */
-static size_t bytes_when_renewed(bed_t *bed, size_t held) {
-  uint64_t commands = client_stats(bed).commands;
-  bed_until(bed, client_stats(bed).commands >= commands + held);
-  return bytes_at_rest(bed);
+static size_t bytes_when_renewed(env_t *env, size_t held) {
+  uint64_t commands = client_stats(env).commands;
+  env_until(env, client_stats(env).commands >= commands + held);
+  return bytes_at_rest(env);
 }
 
-static void let_go(bed_t *bed, belay_lock_t **locks, size_t *good) {
+static void let_go(env_t *env, belay_lock_t **locks, size_t *good) {
   for (size_t i = 0; i < HELD; i++) {
     assert_error(belay_lock_release(locks[i], BELAY_DEFAULT, on_counted), 0);
     if (i % BATCH == BATCH - 1)
-      bed_until(bed, *good == HELD + i + 1);
+      env_until(env, *good == HELD + i + 1);
   }
-  bed_until(bed, *good == 2 * HELD);
+  env_until(env, *good == 2 * HELD);
 }
 
 /* The cost of a lock is what 5,000 of them add to 5,000 others. */
-BED_TEST(memory_of_held_locks) {
+ENV_TEST(memory_of_held_locks) {
   belay_lock_t **locks = calloc(HELD, sizeof(belay_lock_t *));
-  size_t good = 0, empty = bytes_at_rest(bed);
-  hold(bed, locks, 0, HELD / 2, &good);
-  size_t half = bytes_when_renewed(bed, HELD / 2);
-  hold(bed, locks, HELD / 2, HELD, &good);
-  size_t each = (bytes_at_rest(bed) - half) / (HELD / 2);
-  size_t all = bytes_when_renewed(bed, HELD);
+  size_t good = 0, empty = bytes_at_rest(env);
+  hold(env, locks, 0, HELD / 2, &good);
+  size_t half = bytes_when_renewed(env, HELD / 2);
+  hold(env, locks, HELD / 2, HELD, &good);
+  size_t each = (bytes_at_rest(env) - half) / (HELD / 2);
+  size_t all = bytes_when_renewed(env, HELD);
   print_message("a held lock: %zu bytes; of %d, each renewed: %zu\n", each, HELD,
                 (all - empty) / HELD);
   assert_true(each <= BYTES_EACH);
   assert_true((all - half) / (HELD / 2) <= BYTES_EACH);
-  let_go(bed, locks, &good);
-  assert_int_equal(server_keys(bed->server), 0);
+  let_go(env, locks, &good);
+  assert_int_equal(server_keys(env->server), 0);
   free(locks);
 }
 
 /* ---- what rests costs nothing ---- */
 
-static uint64_t wakeups_in(bed_t *bed, int64_t ms) {
+static uint64_t wakeups_in(env_t *env, int64_t ms) {
   belay_stats_t before, after;
-  belay_stats(bed->belay, &before);
-  bed_run_for(bed, ms);
-  belay_stats(bed->belay, &after);
+  belay_stats(env->belay, &before);
+  env_run_for(env, ms);
+  belay_stats(env->belay, &after);
   return after.wakeups - before.wakeups;
 }
 
-BED_TEST(wakeups_at_rest) {
-  contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
-  assert_true(wakeups_in(bed, 200) <= 2);
+ENV_TEST(wakeups_at_rest) {
+  contender_t *c = contender_new(env, "door", NULL), *other = contender_new(env, "door", NULL);
+  assert_true(wakeups_in(env, 200) <= 2);
   assert_error(try_lock(c), 0);
-  assert_true(wakeups_in(bed, 500) <= 5);
+  assert_true(wakeups_in(env, 500) <= 5);
   assert_error(begin_acquire(other, BELAY_FOREVER), 0); /* polls every 50 ms or so */
-  assert_true(wakeups_in(bed, 500) <= 100);
-  server_pause(bed->server);
-  assert_true(wakeups_in(bed, 500) <= 50);
-  server_kill(bed->server);
-  assert_true(wakeups_in(bed, 500) <= 200);
+  assert_true(wakeups_in(env, 500) <= 100);
+  server_pause(env->server);
+  assert_true(wakeups_in(env, 500) <= 50);
+  server_kill(env->server);
+  assert_true(wakeups_in(env, 500) <= 200);
 }
 
 /* ---- several commands in one write ---- */
 
 TEST(writes_per_command) {
   needs_one_process("one connection");
-  bed_t *bed = bed_open(NULL);
-  lockers_t lockers = lockers_new(bed, 64, false);
-  run_cycles(bed, &lockers, 1000);
-  belay_client_stats_t before = client_stats(bed);
-  run_cycles(bed, &lockers, 20000 / (size_t)slow());
-  belay_client_stats_t after = client_stats(bed);
+  env_t *env = env_open(NULL);
+  lockers_t lockers = lockers_new(env, 64, false);
+  run_cycles(env, &lockers, 1000);
+  belay_client_stats_t before = client_stats(env);
+  run_cycles(env, &lockers, 20000 / (size_t)slow());
+  belay_client_stats_t after = client_stats(env);
   double each = (double)(after.commands - before.commands) / (double)(after.writes - before.writes);
   print_message("64 lockers: %.1f commands in one write\n", each);
   assert_true(each >= 3);
-  bed_close(bed);
+  env_close(env);
 }

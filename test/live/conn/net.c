@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/fake.h"
 #include "support/load/pulse.h"
 #include "support/deployments/relay.h"
@@ -79,14 +79,14 @@ static void stand_still(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, NULL);
 }
 
-TEST_IN(stalled_loop_is_measured, bed, bed_bare()) {
+TEST_IN(stalled_loop_is_measured, env, env_bare()) {
   /* the loop closes both after the body of the test */
   static uv_timer_t timer;
   static pulse_t pulse;
-  pulse_begin(&pulse, &bed->loop);
-  uv_timer_init(&bed->loop, &timer);
+  pulse_begin(&pulse, &env->loop);
+  uv_timer_init(&env->loop, &timer);
   uv_timer_start(&timer, stand_still, 5, 0);
-  bed_until(bed, pulse.longest_held >= 19 * MS);
+  env_until(env, pulse.longest_held >= 19 * MS);
   pulse_end(&pulse);
 }
 
@@ -96,16 +96,16 @@ TEST_ON(server_without_any_reply, fake, fake_start(&(fake_options_t){.mute = tru
   belay_client_options_t options = client_options();
   options.connect_timeout_ms = 150 * slow();
   options.timeout_ms = 500 * slow();
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), &options);
+  contender_t *c = contender_new(env, "door", NULL);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
   assert_between(clock_since_ms(began), 498 * slow(), 1000 * slow());
   assert_int_equal(fake_commands(fake), 0); /* only the handshake was tried */
   assert_true(fake_connections(fake) >= 2);
-  assert_true(client_stats(bed).connect_errors >= 1);
+  assert_true(client_stats(env).connect_errors >= 1);
   assert_error(acquire(c, 600 * slow()), BELAY_EUNREACHABLE);
-  bed_close(bed);
+  env_close(env);
 }
 
 static int64_t held_while_nobody_answers(void) {
@@ -113,13 +113,13 @@ static int64_t held_while_nobody_answers(void) {
   belay_client_options_t options = client_options();
   options.connect_timeout_ms = 50;
   options.timeout_ms = 300;
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
+  env_t *env = env_open_at(fake_url(fake), &options);
   pulse_t pulse;
-  pulse_begin(&pulse, &bed->loop);
-  contender_t *c = contender_new(bed, "door", NULL);
+  pulse_begin(&pulse, &env->loop);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
   pulse_end(&pulse);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
   return pulse.longest_held;
 }
@@ -139,13 +139,13 @@ TEST_ON(server_silent_after_handshake, fake,
         fake_start(&(fake_options_t){.on_command = only_shake_hands})) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), &options);
+  contender_t *c = contender_new(env, "door", NULL);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_EUNKNOWN);
   assert_between(clock_since_ms(began), options.timeout_ms - 2, options.timeout_ms + lag());
   assert_false(belay_err_retryable(BELAY_EUNKNOWN));
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST_ON(port_without_listener, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
@@ -154,27 +154,27 @@ TEST_ON(port_without_listener, server, server_start(&(server_options_t){.address
   server_kill(server);
   belay_client_options_t options = client_options();
   options.timeout_ms = 300;
-  bed_t *bed = bed_open_at(url, &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(url, &options);
+  contender_t *c = contender_new(env, "door", NULL);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
   assert_true(clock_since_ms(began) < options.timeout_ms + lag());
   assert_true(belay_err_retryable(BELAY_EUNREACHABLE));
   assert_error(acquire(c, 400), BELAY_EUNREACHABLE);
-  assert_int_equal(client_stats(bed).unknown, 0);
-  assert_true(client_stats(bed).connect_errors >= 1);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).unknown, 0);
+  assert_true(client_stats(env).connect_errors >= 1);
+  env_close(env);
 }
 
 TEST(missing_unix_socket) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 100;
-  bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
-  assert_error(try_lock(contender_new(bed, "door", NULL)), BELAY_EUNREACHABLE);
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs == 1);
-  assert_error(bed->pong_status, BELAY_EUNREACHABLE);
-  bed_close(bed);
+  env_t *env = env_open_at("unix:///nonexistent/socket", &options);
+  assert_error(try_lock(contender_new(env, "door", NULL)), BELAY_EUNREACHABLE);
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs == 1);
+  assert_error(env->pong_status, BELAY_EUNREACHABLE);
+  env_close(env);
 }
 
 /* ---- names and addresses ---- */
@@ -184,28 +184,28 @@ TEST(unknown_host_name) {
   int64_t began = clock_now();
   assert_int_not_equal(getaddrinfo("no-such-host.invalid", "6379", NULL, &list), 0);
   bool resolver_is_quick = clock_since_ms(began) < 500;
-  bed_t *bed = bed_open_at("redis://no-such-host.invalid:6379", NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at("redis://no-such-host.invalid:6379", NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   int status = try_lock(c);
   if (resolver_is_quick)
     assert_error(status, BELAY_ERESOLVE);
   else
     assert_true(status == BELAY_ERESOLVE || status == BELAY_EUNREACHABLE);
-  assert_int_equal(client_stats(bed).unknown, 0);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).unknown, 0);
+  env_close(env);
 }
 
 static int64_t held_while_a_name_is_looked_up(void) {
   belay_client_options_t options = client_options();
   options.timeout_ms = SLOW_LOOKUP_MS + prompt_ms();
-  bed_t *bed = bed_open_at("redis://slow.nobody.test", &options);
+  env_t *env = env_open_at("redis://slow.nobody.test", &options);
   pulse_t pulse;
-  pulse_begin(&pulse, &bed->loop);
+  pulse_begin(&pulse, &env->loop);
   int64_t began = clock_now();
-  assert_error(try_lock(contender_new(bed, "door", NULL)), BELAY_ERESOLVE);
+  assert_error(try_lock(contender_new(env, "door", NULL)), BELAY_ERESOLVE);
   assert_true(clock_since_ms(began) >= SLOW_LOOKUP_MS);
   pulse_end(&pulse);
-  bed_close(bed);
+  env_close(env);
   return pulse.longest_held;
 }
 
@@ -214,14 +214,14 @@ TEST(loop_runs_during_name_lookup) {
 }
 
 /* A look-up cannot be stopped: the close waits for it, and no longer. */
-TEST_IN(close_during_name_lookup, bed, bed_open_at("redis://slow.nobody.test", NULL)) {
-  contender_t *c = contender_new(bed, "door", NULL);
+TEST_IN(close_during_name_lookup, env, env_open_at("redis://slow.nobody.test", NULL)) {
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(bed, 50);
-  assert_error(begin_belay_close(bed), 0);
-  bed_until(bed, c->ended == 1);
+  env_run_for(env, 50);
+  assert_error(begin_belay_close(env), 0);
+  env_until(env, c->ended == 1);
   assert_error(c->status, BELAY_ECANCELED);
-  bed_until(bed, bed->belay_closed == 1);
+  env_until(env, env->belay_closed == 1);
 }
 
 static void test_host(void **state) {
@@ -229,10 +229,10 @@ static void test_host(void **state) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   snprintf(url, sizeof url, "redis://%s%s:%d", server_login(server), (const char *)*state,
            server_port(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  bed->server = server;
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  bed_close(bed);
+  env_t *env = env_open_at(url, NULL);
+  env->server = server;
+  assert_error(try_lock(contender_new(env, "door", NULL)), 0);
+  env_close(env);
 }
 
 TEST_ROWS(hosts) {
@@ -254,13 +254,13 @@ TEST(ipv6_address) {
   needs_one_server("an address of its own choice");
   if (!has_ipv6())
     skip();
-  bed_t *bed = bed_open_with(server_start(&(server_options_t){.address = "::1"}), NULL);
+  env_t *env = env_open_with(server_start(&(server_options_t){.address = "::1"}), NULL);
   assert_true(deployment() == DEPLOYMENT_SENTINEL ||
-              strstr(server_url(bed->server), "[::1]:") != NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
+              strstr(server_url(env->server), "[::1]:") != NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_true(is_on_server(c));
-  bed_close(bed);
+  env_close(env);
 }
 
 /* The database in the URL and in the options (-1: none), and the one that is used. */
@@ -284,9 +284,9 @@ static void test_db(void **state) {
              row->url);
   belay_client_options_t options = client_options();
   options.db = row->option;
-  bed_t *bed = bed_open_at(url, &options);
-  bed->server = server;
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(url, &options);
+  env->server = server;
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), row->error);
   if (row->used > 0) {
     assert_int_equal(server_keys(server), 0);
@@ -296,7 +296,7 @@ static void test_db(void **state) {
   assert_int_equal(server_keys(server), row->error == 0);
   if (row->error == 0)
     assert_true(is_on_server(c));
-  bed_close(bed);
+  env_close(env);
 }
 
 static const db_row_t db_rows[] = {
@@ -311,7 +311,7 @@ TEST_ROWS(databases) {
     test_add(__LINE__, test_db, &db_rows[i], "%s", db_rows[i].name);
 }
 
-BED_TEST_OF(client_name, o.client_name = "billing") {
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  assert_non_null(strstr(server_string(bed->server, "CLIENT", "LIST", NULL), "name=billing"));
+ENV_TEST_OF(client_name, o.client_name = "billing") {
+  assert_error(try_lock(contender_new(env, "door", NULL)), 0);
+  assert_non_null(strstr(server_string(env->server, "CLIENT", "LIST", NULL), "name=billing"));
 }

@@ -10,28 +10,28 @@
 static char line[512];   /* of the log: the last that names a connection */
 static char detail[256]; /* of the last call that failed */
 
-static void keep_line(bed_t *bed, const char *text) {
-  (void)bed;
+static void keep_line(env_t *env, const char *text) {
+  (void)env;
   if (strstr(text, "connection to ") != NULL)
     snprintf(line, sizeof line, "%s", text);
 }
 
-static void keep_detail(bed_t *bed) {
-  snprintf(detail, sizeof detail, "%s", belay_detail(bed->belay));
+static void keep_detail(env_t *env) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(env->belay));
 }
 
-static bed_t *listened(bed_t *bed) {
-  bed->on_log = keep_line;
-  bed->then = keep_detail;
+static env_t *listened(env_t *env) {
+  env->on_log = keep_line;
+  env->then = keep_detail;
   line[0] = detail[0] = '\0';
-  return bed;
+  return env;
 }
 
-static int ping(bed_t *bed) {
-  int before = bed->pongs;
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs > before);
-  return bed->pong_status;
+static int ping(env_t *env) {
+  int before = env->pongs;
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs > before);
+  return env->pong_status;
 }
 
 static void expect_words(const char *text, const char *words) {
@@ -51,30 +51,30 @@ static belay_client_options_t hasty(void) {
 }
 
 static void note_detail(ask_t *ask) {
-  snprintf(detail, sizeof detail, "%s", belay_detail(ask->bed->belay));
+  snprintf(detail, sizeof detail, "%s", belay_detail(ask->env->belay));
 }
 
 /* Three calls are under way when the server is killed. */
 TEST(killed_server) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 60000 * slow();
-  bed_t *bed = listened(bed_open(&options));
+  env_t *env = listened(env_open(&options));
   belay_limit_t limit = {.kind = BELAY_LIMIT_BUCKET, .count = 100, .period_us = 3600 * S};
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_new(env, &limit, 1);
   static ask_t asks[3];
   memset(asks, 0, sizeof asks);
-  (void)take(bed, limiter, "k", 1);
-  server_do(bed->server, "CLIENT", "PAUSE", "60000", NULL);
-  uint64_t before = client_stats(bed).commands;
+  (void)take(env, limiter, "k", 1);
+  server_do(env->server, "CLIENT", "PAUSE", "60000", NULL);
+  uint64_t before = client_stats(env).commands;
   for (int i = 0; i < 3; i++) {
     char key[2] = {(char)('a' + i), 0};
     asks[i].then = note_detail;
     assert_error(
-        belay_limiter_take(limiter, asked(bed, &asks[i]), belay_bytes(key, 1), 1, on_answer), 0);
+        belay_limiter_take(limiter, asked(env, &asks[i]), belay_bytes(key, 1), 1, on_answer), 0);
   }
-  bed_until(bed, client_stats(bed).commands > before);
-  bed_run_for(bed, 20);
-  server_kill(bed->server);
+  env_until(env, client_stats(env).commands > before);
+  env_run_for(env, 20);
+  server_kill(env->server);
   for (int i = 0; i < 3; i++)
     assert_error(answer(&asks[i], 0)->cause, BELAY_EUNKNOWN);
   expect_words(line, " lost: ");
@@ -82,41 +82,41 @@ TEST(killed_server) {
                 "connection reset by peer; 3 calls end as unknown");
   assert_null(strstr(line, "nothing was sent"));
   expect_one_of(detail, ": end of file", ": connection reset by peer");
-  server_restart(bed->server);
-  bed_close(bed);
+  server_restart(env->server);
+  env_close(env);
 }
 
 TEST_ON(refused_connection, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
   belay_client_options_t options = hasty();
   char expected[64];
-  bed_t *bed = listened(bed_open_at(server_url(server), &options));
+  env_t *env = listened(env_open_at(server_url(server), &options));
   snprintf(expected, sizeof expected, "127.0.0.1:%d: connection refused", server_port(server));
   server_kill(server);
-  assert_error(ping(bed), BELAY_EUNREACHABLE);
+  assert_error(ping(env), BELAY_EUNREACHABLE);
   expect_words(line, "no connection to 127.0.0.1:");
   expect_words(line, ": connection refused");
   assert_string_equal(detail, expected);
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(stopped_server_times_out) {
   belay_client_options_t options = hasty();
   options.connect_timeout_ms = 200 * slow();
-  bed_t *bed = listened(bed_open(&options));
-  assert_error(ping(bed), 0);
-  server_pause(bed->server);
-  assert_error(ping(bed), BELAY_EUNKNOWN);
+  env_t *env = listened(env_open(&options));
+  assert_error(ping(env), 0);
+  server_pause(env->server);
+  assert_error(ping(env), BELAY_EUNKNOWN);
   expect_words(detail, ": timed out: no answer within ");
-  server_resume(bed->server);
-  bed_close(bed);
+  server_resume(env->server);
+  env_close(env);
 
-  bed = listened(bed_open(&options)); /* and one that never was connected */
-  server_pause(bed->server);
-  assert_error(ping(bed), BELAY_EUNREACHABLE);
+  env = listened(env_open(&options)); /* and one that never was connected */
+  server_pause(env->server);
+  assert_error(ping(env), BELAY_EUNREACHABLE);
   expect_words(detail, ": timed out: ");
   expect_words(line, "timed out: the handshake was not answered within ");
-  server_resume(bed->server);
-  bed_close(bed);
+  server_resume(env->server);
+  env_close(env);
 }
 
 static void hang_up(fake_link_t *link, const char *const *words, size_t count, void *arg) {
@@ -129,12 +129,12 @@ TEST_ON(connection_cut_at_once, fake, fake_start(&(fake_options_t){.on_command =
   belay_client_options_t options = hasty();
   for (int i = 0; i < 2; i++) {
     options.password = i == 0 ? NULL : "secret";
-    bed_t *bed = listened(bed_open_at(fake_url(fake), &options));
-    assert_error(ping(bed), BELAY_EUNREACHABLE);
+    env_t *env = listened(env_open_at(fake_url(fake), &options));
+    assert_error(ping(env), BELAY_EUNREACHABLE);
     expect_one_of(line, ": end of file", ": connection reset by peer");
     expect_one_of(detail, ": end of file", ": connection reset by peer");
     assert_null(strstr(line, "nothing was sent"));
     assert_null(strstr(belay_strerror(BELAY_EUNREACHABLE), "nothing was sent"));
-    bed_close(bed);
+    env_close(env);
   }
 }

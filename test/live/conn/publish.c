@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "core/client/client.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/relay.h"
 
 static server_t *start_cluster(void) {
@@ -30,17 +30,17 @@ static void on_resized(belay_request_t *request, int status, const belay_semapho
   resize->status = status;
 }
 
-static void begin_resize(bed_t *bed, resize_t *resize) {
+static void begin_resize(env_t *env, resize_t *resize) {
   *resize = (resize_t){.request.data = resize};
   assert_error(
-      belay_semaphore_resize(bed->client, &resize->request, belay_string("pool"), 7, on_resized),
+      belay_semaphore_resize(env->client, &resize->request, belay_string("pool"), 7, on_resized),
       0);
 }
 
-static void resize(bed_t *bed) {
+static void resize(env_t *env) {
   resize_t resize;
-  begin_resize(bed, &resize);
-  bed_until(bed, resize.ended == 1);
+  begin_resize(env, &resize);
+  env_until(env, resize.ended == 1);
   assert_error(resize.status, 0);
 }
 
@@ -51,10 +51,10 @@ static void assert_published(server_t *server, int64_t plain, int64_t sharded) {
 
 /* ---- the words ---- */
 
-BED_TEST(publish_in_each_kind_of_server) {
+ENV_TEST(publish_in_each_kind_of_server) {
   static const char plain[] = "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
   static const char sharded[] = "*3\r\n$8\r\nSPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
-  belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
+  belay__call_t *call = belay__call_new(env->client, BELAY__CLASS_DATA);
   belay__publish_build(call, "c", 1, "hello", 5);
   for (int i = 0; i < 4; i++) {
     belay__publish_as(call, i % 2 == 1);
@@ -68,11 +68,11 @@ BED_TEST(publish_in_each_kind_of_server) {
 }
 
 /* A copy of the shorter one has room for the longer one, whatever is left of its buffer. */
-BED_TEST(copied_publish) {
+ENV_TEST(copied_publish) {
   char message[600], text[700];
   memset(message, 'x', sizeof message);
   for (size_t len = 180; len < sizeof message; len++) {
-    belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
+    belay__call_t *call = belay__call_new(env->client, BELAY__CLASS_DATA);
     belay__publish_build(call, "c", 1, message, len);
     belay__publish_as(call, false);
     belay__call_t *copy = belay__call_copy(call);
@@ -92,15 +92,15 @@ TEST(publish_as_first_call) {
   needs_one_server("one that is no cluster");
   server_t *servers[] = {server_start(NULL), start_cluster()};
   for (int i = 0; i < 2; i++) {
-    bed_t *bed = bed_open_with(servers[i], NULL);
-    resize(bed);
-    assert_published(bed->server, i == 0, i == 1);
-    resize(bed); /* by its hash */
-    assert_published(bed->server, 2 * (i == 0), 2 * (i == 1));
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    resize(bed); /* by its hash, and then by its text */
-    assert_published(bed->server, 3 * (i == 0), 3 * (i == 1));
-    bed_close(bed);
+    env_t *env = env_open_with(servers[i], NULL);
+    resize(env);
+    assert_published(env->server, i == 0, i == 1);
+    resize(env); /* by its hash */
+    assert_published(env->server, 2 * (i == 0), 2 * (i == 1));
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
+    resize(env); /* by its hash, and then by its text */
+    assert_published(env->server, 3 * (i == 0), 3 * (i == 1));
+    env_close(env);
   }
 }
 
@@ -109,7 +109,7 @@ TEST(publish_as_first_call) {
 typedef struct move {
   server_t *from, *to;
   relay_t *relay;
-  bed_t *bed;
+  env_t *env;
 } move_t;
 
 static move_t begin_move(bool to_cluster) {
@@ -118,8 +118,8 @@ static move_t begin_move(bool to_cluster) {
   server_t *cluster = start_cluster(), *single = server_start(&tcp);
   move_t m = {.from = to_cluster ? single : cluster, .to = to_cluster ? cluster : single};
   m.relay = relay_start(server_url(m.from));
-  m.bed = bed_open_at(relay_url(m.relay), NULL);
-  resize(m.bed);
+  m.env = env_open_at(relay_url(m.relay), NULL);
+  resize(m.env);
   assert_published(m.from, to_cluster ? 1 : 0, to_cluster ? 0 : 1);
   return m;
 }
@@ -132,7 +132,7 @@ static void lead_to_the_other(move_t *m) {
 }
 
 static void end_move(move_t *m) {
-  bed_close(m->bed);
+  env_close(m->env);
   relay_stop(m->relay);
   server_stop(m->from);
   server_stop(m->to);
@@ -151,13 +151,13 @@ TEST(resend_to_another_kind_of_server) {
     move_t m = begin_move(to_cluster);
     resize_t again = {.request.data = &again};
     belay_latch_t *latch;
-    assert_error(belay_latch_new(m.bed->client, belay_string("gate"), NULL, &latch), 0);
+    assert_error(belay_latch_new(m.env->client, belay_string("gate"), NULL, &latch), 0);
     relay_delay(m.relay, 300 * slow());
     assert_error(belay_latch_count_down(latch, &again.request, belay_bytes(NULL, 0), on_counted),
                  0);
-    bed_run_for(m.bed, 20);
+    env_run_for(m.env, 20);
     lead_to_the_other(&m);
-    bed_until(m.bed, again.ended == 1);
+    env_until(m.env, again.ended == 1);
     assert_error(again.status, 0);
     assert_published(m.to, !to_cluster, to_cluster);
     end_move(&m);
@@ -170,17 +170,17 @@ TEST(release_to_another_kind_of_server) {
   for (int to_cluster = 0; to_cluster < 2; to_cluster++) {
     move_t m = begin_move(to_cluster);
     belay_lock_options_t options = with_ttl(60000);
-    contender_t *holder = contender_new(m.bed, "door", &options);
+    contender_t *holder = contender_new(m.env, "door", &options);
     assert_error(try_lock(holder), 0);
     char token[256];
     snprintf(token, sizeof token, "%s", server_string(m.from, "GET", key_of(holder), NULL));
     server_do(m.to, "SET", key_of(holder), token, "PX", "60000", NULL);
     relay_delay(m.relay, 300 * slow());
     assert_error(begin_release(holder), 0);
-    bed_run_for(m.bed, 20);
+    env_run_for(m.env, 20);
     lead_to_the_other(&m);
     (void)outcome(holder);
-    bed_settle(m.bed);
+    env_settle(m.env);
     assert_null(server_string(m.to, "GET", key_of(holder), NULL));
     assert_published(m.to, !to_cluster, to_cluster);
     end_move(&m);

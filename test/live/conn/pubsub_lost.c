@@ -33,25 +33,25 @@ static void kill_listeners(uv_timer_t *timer) {
   server_do(server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
 }
 
-static void start_killing(uv_timer_t *timer, bed_t *bed) {
-  uv_timer_init(&bed->loop, timer);
-  timer->data = bed->server;
+static void start_killing(uv_timer_t *timer, env_t *env) {
+  uv_timer_init(&env->loop, timer);
+  timer->data = env->server;
   uv_timer_start(timer, kill_listeners, KILL_EVERY_MS, KILL_EVERY_MS);
 }
 
 /* Latches and barriers, too, open for all who wait, within a poll. */
-static void meet(bed_t *bed, belay_client_t *one, belay_client_t *two,
+static void meet(env_t *env, belay_client_t *one, belay_client_t *two,
                  const belay_lock_options_t *options, int64_t most_ms) {
   for (int round = 0; round < ROUNDS; round++) {
     player_t latch[WAITERS], barrier[MEETING];
     for (unsigned i = 0; i < WAITERS; i++) {
-      player_init(&latch[i], bed, i % 2 ? one : two, LATCH, i, options);
+      player_init(&latch[i], env, i % 2 ? one : two, LATCH, i, options);
       player_come(&latch[i]);
     }
     for (unsigned i = 0; i < MEETING; i++)
-      player_init(&barrier[i], bed, i % 2 ? one : two, BARRIER, i, options);
+      player_init(&barrier[i], env, i % 2 ? one : two, BARRIER, i, options);
     player_come(&barrier[0]);
-    bed_run_for(bed, 400 * slow()); /* asks as rarely as it gets */
+    env_run_for(env, 400 * slow()); /* asks as rarely as it gets */
     assert_int_equal(player_count(&latch[0], "first"), 1);
     int64_t began = clock_now();
     assert_int_equal(player_count(&latch[1], "second"), 0);
@@ -63,12 +63,12 @@ static void meet(bed_t *bed, belay_client_t *one, belay_client_t *two,
       assert_int_equal(barrier[i].grant, round + 1);
     }
     assert_between(clock_since_ms(began), 0, most_ms);
-    server_do(bed->server, "DEL", kinds[LATCH].holders[0], NULL); /* the next one is another */
+    server_do(env->server, "DEL", kinds[LATCH].holders[0], NULL); /* the next one is another */
     for (unsigned i = 0; i < WAITERS; i++)
       belay_latch_close(latch[i].latch, NULL);
     for (unsigned i = 0; i < MEETING; i++)
       belay_barrier_close(barrier[i].barrier, NULL);
-    bed_run_for(bed, 20);
+    env_run_for(env, 20);
   }
 }
 
@@ -77,28 +77,28 @@ static void test_deaf(void **state) {
   uv_timer_t killer;
   const deafness_t *deafness = *state;
   belay_client_options_t client = client_options();
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_lock_options_t options = watched(20000);
-  make_deaf(bed->server, deafness);
+  make_deaf(env->server, deafness);
   if (deafness->killed)
-    start_killing(&killer, bed);
-  contest_begin(&contest, bed, server_url(bed->server), &client, &options);
-  bed_run_for(bed, CONTEST_MS);
+    start_killing(&killer, env);
+  contest_begin(&contest, env, server_url(env->server), &client, &options);
+  env_run_for(env, CONTEST_MS);
   contest_await_turns(&contest, TURNS);
   contest_end(&contest);
   contest_expect_no_failures(&contest);
   contest_expect_prompt(&contest, POLL_MS + 600 * slow() + lag());
-  meet(bed, bed->client, bed->all[1], &options, POLL_MS + 600 * slow() + lag());
+  meet(env, env->client, env->all[1], &options, POLL_MS + 600 * slow() + lag());
   if (deafness->killed)
     uv_close((uv_handle_t *)&killer, NULL);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- all messages arrive ---- */
 
 /* Holders and waiters in three clients, all with a poll interval of 20 seconds. */
 typedef struct chain {
-  bed_t *bed;
+  env_t *env;
   player_t player[WAITERS + 1], observer;
 } chain_t;
 
@@ -109,22 +109,22 @@ static unsigned count_grants(const chain_t *chain) {
   return n;
 }
 
-static void open_chain(chain_t *chain, bed_t *bed, kind_id_t kind) {
+static void open_chain(chain_t *chain, env_t *env, kind_id_t kind) {
   belay_lock_options_t options = watched(60000);
   options.retry_min_ms = options.retry_max_ms = 20000;
   options.waiter_ttl_ms = 600000; /* its third would be the longest poll */
-  chain->bed = bed;
+  chain->env = env;
   for (unsigned i = 0; i <= WAITERS; i++)
-    player_init(&chain->player[i], bed, bed->all[i % 3], kind, i, &options);
+    player_init(&chain->player[i], env, env->all[i % 3], kind, i, &options);
   if (kind == ELECTION) {
-    player_init(&chain->observer, bed, bed->all[2], kind, 9, &options);
+    player_init(&chain->observer, env, env->all[2], kind, 9, &options);
     player_observe(&chain->observer);
   }
   player_come(&chain->player[0]);
   player_await(&chain->player[0]);
   for (unsigned i = 1; i <= WAITERS; i++)
     player_come(&chain->player[i]);
-  bed_run_for(bed, 150 * slow()); /* they listen */
+  env_run_for(env, 150 * slow()); /* they listen */
 }
 
 /* Those who have it leave; how long it takes until others have come, in ms. */
@@ -143,19 +143,19 @@ static int64_t pass_on(chain_t *chain) {
       took = clock_since_ms(left_at);
     }
   }
-  bed_run_for(chain->bed, 20 * slow()); /* all who may have it together */
+  env_run_for(chain->env, 20 * slow()); /* all who may have it together */
   return took;
 }
 
-BED_TEST(no_polls_with_wakeups) {
+ENV_TEST(no_polls_with_wakeups) {
   static chain_t chain;
   for (int i = 0; i < 2; i++)
-    bed_connect(bed, server_url(bed->server), NULL);
+    env_connect(env, server_url(env->server), NULL);
   for (kind_id_t kind = (kind_id_t)0; kind < HELD_KINDS; kind++) {
     if (!kinds[kind].told)
       continue;
     int64_t longest = 0;
-    open_chain(&chain, bed, kind);
+    open_chain(&chain, env, kind);
     while (count_grants(&chain) <= WAITERS) {
       int64_t took = pass_on(&chain);
       longest = took > longest ? took : longest;
@@ -171,7 +171,7 @@ BED_TEST(no_polls_with_wakeups) {
   }
   belay_lock_options_t rarely = watched(60000);
   rarely.retry_min_ms = rarely.retry_max_ms = 20000;
-  meet(bed, bed->all[1], bed->all[2], &rarely, 1000 * slow());
+  meet(env, env->all[1], env->all[2], &rarely, 1000 * slow());
 }
 
 TEST_ROWS(deaf) {

@@ -100,7 +100,7 @@ static double run_block(contender_t *c) {
   block_t block = {.cycles = 0};
   belay_lock_set_data(c->lock, &block);
   begin_cycle(c->lock, &block);
-  bed_until(c->bed, block.over);
+  env_until(c->env, block.over);
   belay_lock_set_data(c->lock, c);
   spoiled |= block.failed > CYCLES / 20;
   return median(block.us + WARM_UP, CYCLES);
@@ -154,7 +154,7 @@ static double redlock_with_one_paused(const runners_t *runners) {
 static double redlock_without_one(const runners_t *runners) {
   pause_one(runners);
   assert_error(acquire(runners->redlock, 5000), 0);
-  bed_run_for(runners->nodes->bed, 100);
+  env_run_for(runners->nodes->env, 100);
   assert_error(release(runners->redlock), 0);
   double us = run_block(runners->redlock);
   resume_it(runners);
@@ -166,7 +166,7 @@ static double measure(nodes_t *nodes, const comparison_t *it, double *load) {
   double first[BLOCKS], second[BLOCKS], ratio[BLOCKS], wanted[BLOCKS];
   belay_lock_options_t options = redlock_options(10000);
   runners_t runners = {.nodes = nodes,
-                       .plain = contender_new(nodes->bed, "plain", &options),
+                       .plain = contender_new(nodes->env, "plain", &options),
                        .redlock = nodes_contender(nodes, "redlock", &options)};
   spoiled = false;
   for (int i = 0; i < BLOCKS; i++) {

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/fake.h"
 
 /* ---- a name that only this program knows ---- */
@@ -44,12 +44,12 @@ TEST(lookup_slower_than_connect_timeout) {
   patient.timeout_ms = 5000 * slow();
   snprintf(url, sizeof url, "redis://%s" SLOW_NAME ":%d", server_login(server),
            server_port(server));
-  bed_t *bed = bed_open_at(url, &options);
-  bed->server = server;
-  assert_error(try_lock(contender_new(bed, "door", &patient)), 0);
+  env_t *env = env_open_at(url, &options);
+  env->server = server;
+  assert_error(try_lock(contender_new(env, "door", &patient)), 0);
   assert_int_equal(atomic_load(&lookups), 1);
-  assert_true(client_stats(bed).connect_errors >= 1); /* it was too slow */
-  bed_close(bed);
+  assert_true(client_stats(env).connect_errors >= 1); /* it was too slow */
+  env_close(env);
 }
 
 /* ---- a server that stands still, and several connections ---- */
@@ -61,27 +61,27 @@ static void expect_each_link_to_be_dropped(unsigned links) {
   options.connections = links;
   options.timeout_ms = prompt_ms();
   options.stall_timeout_ms = prompt_ms() + 100;
-  bed_t *bed = bed_open(&options);
+  env_t *env = env_open(&options);
   for (int i = 0; i < NAMES; i++) {
     char name[16];
     snprintf(name, sizeof name, "%d", i);
-    c[i] = contender_new(bed, name, NULL);
+    c[i] = contender_new(env, name, NULL);
     assert_error(acquire(c[i], 10000), 0);
     assert_error(release(c[i]), 0);
   }
-  assert_int_equal(client_stats(bed).connections_up, links); /* each of them is used */
-  server_pause(bed->server);
+  assert_int_equal(client_stats(env).connections_up, links); /* each of them is used */
+  server_pause(env->server);
   for (int i = 0; i < NAMES; i++)
     assert_error(begin_acquire(c[i], 0), 0);
   int64_t began = clock_now();
-  bed_until(bed, client_stats(bed).drops == links);
+  env_until(env, client_stats(env).drops == links);
   assert_between(clock_since_ms(began), options.stall_timeout_ms - 20, 2000 * slow());
-  server_resume(bed->server);
+  server_resume(env->server);
   for (int i = 0; i < NAMES; i++)
     assert_error(outcome(c[i]), BELAY_EUNKNOWN);
-  bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
+  env_settle(env);
+  assert_int_equal(server_keys(env->server), 0);
+  env_close(env);
 }
 
 TEST(two_stalled_connections) {
@@ -103,20 +103,20 @@ TEST(replica_gets_few_attempts) {
   enum { LOCKERS = 50 };
   server_t *server =
       server_start(&(server_options_t){.arguments = {"--replicaof", "127.0.0.1", "1"}});
-  bed_t *bed = bed_open_with(server, NULL);
+  env_t *env = env_open_with(server, NULL);
   for (int i = 0; i < LOCKERS; i++) {
     char name[16];
     snprintf(name, sizeof name, "%d", i);
-    assert_error(begin_acquire(contender_new(bed, name, NULL), BELAY_FOREVER), 0);
+    assert_error(begin_acquire(contender_new(env, name, NULL), BELAY_FOREVER), 0);
   }
-  bed_run_for(bed, 2000);
-  belay_client_stats_t stats = client_stats(bed);
+  env_run_for(env, 2000);
+  belay_client_stats_t stats = client_stats(env);
   assert_between((long long)(stats.connects + stats.connect_errors), 2, 30);
   assert_int_equal(stats.unknown, 0);
   assert_int_equal(stats.undo_pending, 0);
-  for (const contender_t *c = bed->first; c != NULL; c = c->next)
+  for (const contender_t *c = env->first; c != NULL; c = c->next)
     assert_int_equal(c->ended, 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- a server that is full ---- */
@@ -124,7 +124,7 @@ TEST(replica_gets_few_attempts) {
 /* Stores belay_detail() of the callback. */
 static void keep_detail(contender_t *c, event_t event) {
   if (event == EVENT_ENDED)
-    snprintf(c->arg, 128, "%s", belay_detail(c->bed->belay));
+    snprintf(c->arg, 128, "%s", belay_detail(c->env->belay));
 }
 
 static void expect_too_many_clients(const char *address) {
@@ -132,17 +132,17 @@ static void expect_too_many_clients(const char *address) {
   server_t *server = server_start(&(server_options_t){.address = address});
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open_with(server, &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_with(server, &options);
+  contender_t *c = contender_new(env, "door", NULL);
   c->then = keep_detail;
   c->arg = detail;
   server_do(server, "CONFIG", "SET", "maxclients", "1", NULL); /* which is this test */
   assert_error(try_lock(c), BELAY_EMAXCLIENTS);
   assert_non_null(strstr(detail, "max number of clients"));
   assert_error(belay_lock_error(c->lock), BELAY_EMAXCLIENTS);
-  assert_int_equal(client_stats(bed).unknown, 0);
-  assert_int_equal(client_stats(bed).connects, deployment_scouts());
-  bed_close(bed);
+  assert_int_equal(client_stats(env).unknown, 0);
+  assert_int_equal(client_stats(env).connects, deployment_scouts());
+  env_close(env);
 }
 
 TEST(maxclients_over_a_unix_socket) {

@@ -137,8 +137,8 @@ TEST_IN(a_missing_command_in_a_script, house, house_open(server_without("SET"), 
     expect_unknown(house, house_acquire(house), FROM_SCRIPT);
   expect_unknown(house, house_take(house), FROM_SCRIPT);
   assert_error(house_add(house), 0);
-  assert_int_equal(client_stats(house->bed).undo_pending, 0); /* the script did nothing */
-  assert_int_equal(client_stats(house->bed).unknown, 0);
+  assert_int_equal(client_stats(house->env).undo_pending, 0); /* the script did nothing */
+  assert_int_equal(client_stats(house->env).unknown, 0);
 }
 
 TEST_IN(a_missing_command, house, house_open(server_without("INCRBY"), NULL, NULL)) {
@@ -154,7 +154,7 @@ TEST_IN(eval_missing, house, house_open(server_without("EVAL"), NULL, NULL)) {
   assert_error(release(house->acquirer), BELAY_EREFUSED);
   assert_non_null(strstr(house->detail, "ERR unknown command 'EVAL'"));
   assert_null(strstr(house->detail, "belay"));
-  assert_int_equal(client_stats(house->bed).unknown, 0);
+  assert_int_equal(client_stats(house->env).unknown, 0);
 }
 
 /* And where a server does not tell what it can do, all is done in the older way. */

@@ -10,7 +10,7 @@
 
 static void keep_detail(contender_t *contender, event_t event) {
   if (event == EVENT_ENDED)
-    snprintf(contender->arg, 256, "%s", belay_detail(contender->bed->belay));
+    snprintf(contender->arg, 256, "%s", belay_detail(contender->env->belay));
 }
 
 /* The key is set, and WAIT is interrupted: the holder is unknown. */
@@ -19,26 +19,26 @@ TEST(demotion_during_wait) {
   char detail[256] = "";
   belay_client_options_t patient = client_options();
   patient.stall_timeout_ms = 60000;
-  bed_t *bed = bed_open(&patient);
+  env_t *env = env_open(&patient);
   belay_lock_options_t options = lock_options();
   options.min_replicas = 1;
   options.timeout_ms = 30000;
   options.replica_timeout_ms = 20000;
-  contender_t *c = contender_new(bed, "door", &options);
+  contender_t *c = contender_new(env, "door", &options);
   c->then = keep_detail;
   c->arg = detail;
   assert_error(begin_acquire(c, 0), 0);
-  bed_until(bed, server_info(bed->server, "clients", "blocked_clients") == 1);
-  server_do(bed->server, "REPLICAOF", "127.0.0.1", "1", NULL);
+  env_until(env, server_info(env->server, "clients", "blocked_clients") == 1);
+  server_do(env->server, "REPLICAOF", "127.0.0.1", "1", NULL);
   assert_error(outcome(c), BELAY_EREADONLY);
   assert_non_null(strstr(detail, "UNBLOCKED "));
   assert_true(belay_err_retryable(BELAY_EREADONLY));
-  const resp_t *reply = server_ask(bed->server, "WAIT", "1", "1", NULL);
+  const resp_t *reply = server_ask(env->server, "WAIT", "1", "1", NULL);
   assert_int_equal(reply->type, RESP_ERROR); /* and for every later request */
   assert_non_null(strstr(reply->str, "ERR WAIT cannot be used with replica"));
-  server_do(bed->server, "REPLICAOF", "NO", "ONE", NULL);
-  bed_until(bed, server_keys(bed->server) == 0); /* taken back there */
-  bed_close(bed);
+  server_do(env->server, "REPLICAOF", "NO", "ONE", NULL);
+  env_until(env, server_keys(env->server) == 0); /* taken back there */
+  env_close(env);
 }
 
 /* ---- it goes down, and comes up ---- */
@@ -51,21 +51,21 @@ TEST_IN(shutdown_with_calls_in_flight, house,
   ask_t ask = {.then = NULL};
   count_t count = {.n = 0};
   house_move_in(house);
-  bed_t *bed = house->bed;
-  uint64_t calls = client_stats(bed).commands;
+  env_t *env = house->env;
+  uint64_t calls = client_stats(env).commands;
   server_do(house->server, "CLIENT", "PAUSE", "60000", NULL);
   assert_error(begin_acquire(house->acquirer, 0), 0);
   assert_error(begin_extend(house->held, 60000), 0);
   assert_error(begin_release(house->leaves), 0);
   assert_error(
-      belay_limiter_take(house->limiter, asked(bed, &ask), belay_string("k"), 1, on_answer), 0);
+      belay_limiter_take(house->limiter, asked(env, &ask), belay_string("k"), 1, on_answer), 0);
   assert_error(BEGIN(&house->till, &count, add, KEY("n"), 1, on_result), 0);
-  bed_until(bed, client_stats(bed).commands >= calls + 5);
-  bed_run_for(bed, 20);
+  env_until(env, client_stats(env).commands >= calls + 5);
+  env_run_for(env, 20);
   server_terminate(house->server);
   assert_error(outcome(house->acquirer), BELAY_EUNKNOWN);
   assert_error(outcome(house->leaves), BELAY_EUNKNOWN);
-  bed_until(bed, house->held->extended == 1);
+  env_until(env, house->held->extended == 1);
   assert_error(house->held->extend_status, BELAY_EUNKNOWN);
   assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
@@ -88,16 +88,16 @@ TEST_IN(slow_loading, house,
   server_do(house->server, "SAVE", NULL);
   server_configure(house->server, "key-load-delay 1000");
   server_kill(house->server);
-  bed_until(house->bed, client_stats(house->bed).connections_up == 0);
+  env_until(house->env, client_stats(house->env).connections_up == 0);
   server_spawn(house->server);
   assert_error(begin_acquire(house->acquirer, 60000), 0);
   assert_error(
-      belay_limiter_take(house->limiter, asked(house->bed, &ask), belay_string("k"), 1, on_answer),
+      belay_limiter_take(house->limiter, asked(house->env, &ask), belay_string("k"), 1, on_answer),
       0);
   assert_error(outcome(house->acquirer), 0);
   assert_error(answer(&ask, 0)->cause, 0);
   server_await(house->server);
-  assert_true(client_stats(house->bed).calls > 0);
+  assert_true(client_stats(house->env).calls > 0);
   assert_error(release(house->acquirer), 0);
   assert_error(release(house->leaves), 0);
   house_expect_well(house);
@@ -138,11 +138,11 @@ TEST_IN(unkillable_script, house,
 TEST_ON(slot_moves, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   belay_client_options_t options = client_options();
   options.timeout_ms = HOUSE_TIMEOUT_MS;
-  bed_t *bed = bed_open_at(cluster_url(cluster), &options);
+  env_t *env = env_open_at(cluster_url(cluster), &options);
   belay_lock_options_t fenced = lock_options();
   char detail[256] = "";
   fenced.fencing = true;
-  contender_t *c = contender_new(bed, "door", &fenced);
+  contender_t *c = contender_new(env, "door", &fenced);
   c->then = keep_detail;
   c->arg = detail;
   unsigned slot = cluster_slot(cluster, key_of(c));
@@ -156,13 +156,13 @@ TEST_ON(slot_moves, cluster, cluster_start(&(cluster_options_t){.without_replica
   assert_error(status, BELAY_ECLUSTERDOWN);
   assert_non_null(strstr(detail, "TRYAGAIN "));
   assert_error(begin_acquire(c, 60000), 0);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_int_equal(c->ended, c->begun - 1);
   (void)cluster_move_keys(cluster, slot, to, 100);
   cluster_move_end(cluster, slot, to);
   assert_error(outcome(c), 0);
   assert_error(release(c), 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 typedef struct end {
@@ -180,20 +180,20 @@ static void on_end(belay_multilock_t *lock, int status) {
 TEST(crossslot) {
   server_t *server = server_start(&(server_options_t){.cluster = true});
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
-  bed_t *bed = bed_open_with(server, NULL);
+  env_t *env = env_open_with(server, NULL);
   end_t end = {0};
   belay_multilock_t *lock;
   belay_lock_options_t options = lock_options();
   options.data = &end;
-  const belay_multilock_name_t names[] = {{bed->client, {"a", 1}}, {bed->client, {"b", 1}}};
-  assert_error(acquire(contender_new(bed, "a", NULL), 20000), 0); /* it is whole by now */
+  const belay_multilock_name_t names[] = {{env->client, {"a", 1}}, {env->client, {"b", 1}}};
+  assert_error(acquire(contender_new(env, "a", NULL), 20000), 0); /* it is whole by now */
   assert_error(belay_multilock_new(names, 2, &options, NULL, &lock), 0);
   assert_error(belay_multilock_acquire(lock, BELAY_FOREVER, on_end), 0);
-  bed_until(bed, end.times == 1);
+  env_until(env, end.times == 1);
   assert_error(end.status, BELAY_ECROSSSLOT);
   assert_false(belay_err_retryable(BELAY_ECROSSSLOT));
   assert_error(belay_multilock_close(lock, NULL), 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- what is found at a key ---- */
@@ -228,10 +228,10 @@ TEST_IN(keys_of_another_type, house, house_open(server_start(NULL), NULL, NULL))
   assert_error(house_add(house), BELAY_EWRONGTYPE);
   expect_blamed(house, counter);
   assert_error(extend(house->held, 60000), BELAY_ENOTOWNER);
-  bed_until(house->bed, house->held->lost == 1);
+  env_until(house->env, house->held->lost == 1);
   assert_int_equal(house->held->reason, BELAY_LOST_TAKEN);
   assert_error(release(house->leaves), BELAY_ENOTOWNER);
-  bed_settle(house->bed);
+  env_settle(house->env);
   assert_int_equal(server_keys(house->server), 5);
 }
 

@@ -125,8 +125,8 @@ static belay__script_t script_of(const row_t *row) {
                            .index = BELAY__SCRIPTS_MAX - 1};
 }
 
-static belay__call_t *call_of(bed_t *bed, const belay__script_t *script) {
-  belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
+static belay__call_t *call_of(env_t *env, const belay__script_t *script) {
+  belay__call_t *call = belay__call_new(env->client, BELAY__CLASS_DATA);
   belay__call_script_text(call, script, 1, 0);
   belay__call_arg(call, KEY_OF_SCRIPT, sizeof KEY_OF_SCRIPT - 1);
   return call;
@@ -146,22 +146,22 @@ static bool has_written(server_t *server) {
   return value == NULL || strcmp(value, "old") != 0;
 }
 
-BED_TEST(outcome_of_a_call) {
+ENV_TEST(outcome_of_a_call) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i];
     belay__script_t script = script_of(row);
     ended_t ended = {0};
-    begin(bed->server, row);
-    belay__call_t *call = call_of(bed, &script);
-    call->deadline = belay__after_ms(bed->belay, 5000);
+    begin(env->server, row);
+    belay__call_t *call = call_of(env, &script);
+    call->deadline = belay__after_ms(env->belay, 5000);
     call->done = on_done;
     call->owner = &ended;
     assert_error(belay__call_send(&call, 1, true), 0);
-    bed_until(bed, ended.times > 0);
+    env_until(env, ended.times > 0);
     if (ended.outcome != row->outcome || ended.error != row->error)
       fail_msg("a script that %s: outcome %d, %s", row->name, (int)ended.outcome,
                belay_err_name(ended.error));
-    if (has_written(bed->server) != row->wrote)
+    if (has_written(env->server) != row->wrote)
       fail_msg("a script that %s has%s written", row->name, row->wrote ? " not" : "");
   }
 }
@@ -192,7 +192,7 @@ static void notify_caller(belay_request_t *request, void (*cb)(void),
 }
 
 /* Also one that would be sent again if its answer were lost: this one was not. */
-BED_TEST(status_of_a_request) {
+ENV_TEST(status_of_a_request) {
   static const belay__request_ops_t ops[] = {
       {.read = read_anything, .notify = notify_caller},
       {.read = read_anything, .notify = notify_caller, .idempotent = true},
@@ -202,37 +202,37 @@ BED_TEST(status_of_a_request) {
     belay__script_t script = script_of(row);
     report_t report = {0};
     belay_request_t request = {.data = &report};
-    begin(bed->server, row);
-    uint64_t calls = client_stats(bed).calls;
+    begin(env->server, row);
+    uint64_t calls = client_stats(env).calls;
     assert_error(
-        belay__request_start(&request, call_of(bed, &script), &ops[i % 2], NULL, NULL, NULL), 0);
-    bed_until(bed, report.times == 1);
+        belay__request_start(&request, call_of(env, &script), &ops[i % 2], NULL, NULL, NULL), 0);
+    env_until(env, report.times == 1);
     if (report.status != row->status)
       fail_msg("a script that %s: %s", row->name, belay_err_name(report.status));
     if ((report.detail[0] != '\0') != (row->status != 0))
       fail_msg("a script that %s: \"%s\"", row->name, report.detail);
-    assert_int_equal(client_stats(bed).calls, calls + 1);
-    (void)has_written(bed->server);
+    assert_int_equal(client_stats(env).calls, calls + 1);
+    (void)has_written(env->server);
   }
 }
 
 /* ---- belay's own ---- */
 
 static void expect_undone(house_t *house, const char *right, bool maybe) {
-  bed_settle(house->bed);
-  uint64_t undone = client_stats(house->bed).undone, unknown = client_stats(house->bed).unknown;
+  env_settle(house->env);
+  uint64_t undone = client_stats(house->env).undone, unknown = client_stats(house->env).unknown;
   belay_lock_options_t options = lock_options();
   options.fencing = true;
-  contender_t *c = contender_new(house->bed, "fenced", &options);
+  contender_t *c = contender_new(house->env, "fenced", &options);
   server_do(house->server, "FLUSHALL", NULL);
   server_do(house->server, "ACL", "SETUSER", "default", right, NULL);
   int status = try_lock(c);
   if (status != BELAY_EPERM)
     fail_msg("%s: %s", right, belay_err_name(status));
   allow(house->server);
-  bed_settle(house->bed);
-  assert_int_equal(client_stats(house->bed).unknown - unknown, maybe);
-  assert_int_equal(client_stats(house->bed).undone - undone, maybe);
+  env_settle(house->env);
+  assert_int_equal(client_stats(house->env).unknown - unknown, maybe);
+  assert_int_equal(client_stats(house->env).undone - undone, maybe);
   assert_null(value_of(c));
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
@@ -260,7 +260,7 @@ TEST_IN(counter_reports_unknown, house,
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 60000;
   options.extend_ttl = true;
-  till_new(&till, house->bed, &options);
+  till_new(&till, house->env, &options);
   assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
                      &(belay_counter_bounds_t){.min = 0, .max = 10}, on_result),
                0);

@@ -53,7 +53,7 @@ typedef struct echo {
   const manner_t *manner;
   bool grants; /* it does what takes a lock, and refuses all else */
   fake_t *fake;
-  bed_t *bed;
+  env_t *env;
   pthread_mutex_t mutex;
   unsigned errors;
   size_t sent_words_len;
@@ -119,8 +119,8 @@ static void check(echo_t *echo, const char *where, const char *text) {
   pthread_mutex_unlock(&echo->mutex);
 }
 
-static void on_line(bed_t *bed, const char *line) {
-  check(bed->arg, "a line of the log", line);
+static void on_line(env_t *env, const char *line) {
+  check(env->arg, "a line of the log", line);
 }
 
 static void on_trace(void *ctx, const belay_trace_t *trace) {
@@ -141,61 +141,61 @@ static void echo_open(echo_t *echo, const manner_t *manner, bool grants) {
   *echo = (echo_t){.manner = manner, .grants = grants};
   pthread_mutex_init(&echo->mutex, NULL);
   echo->fake = fake_start(&(fake_options_t){.on_command = answer_with_echo, .arg = echo});
-  echo->bed = bed_open_at(fake_url(echo->fake), &options);
-  echo->bed->on_log = on_line;
-  echo->bed->arg = echo;
+  echo->env = env_open_at(fake_url(echo->fake), &options);
+  echo->env->on_log = on_line;
+  echo->env->arg = echo;
 }
 
 static void echo_close(echo_t *echo) {
-  bed_close(echo->bed);
+  env_close(echo->env);
   fake_stop(echo->fake);
   pthread_mutex_destroy(&echo->mutex);
 }
 
 /* ---- one of each family ---- */
 
-static void use_lock(bed_t *bed) {
+static void use_lock(env_t *env) {
   belay_lock_options_t fenced = lock_options(), fair = lock_options(), owned = lock_options();
   fenced.fencing = true;
   fair.fair = true;
   owned.owner = belay_string(secrets[2]);
-  (void)try_lock(contender_new(bed, "door", NULL));
-  (void)try_lock(contender_new(bed, "gate", &fenced));
-  (void)try_lock(contender_new(bed, "desk", &fair));
-  (void)try_lock(contender_new(bed, "room", &owned));
+  (void)try_lock(contender_new(env, "door", NULL));
+  (void)try_lock(contender_new(env, "gate", &fenced));
+  (void)try_lock(contender_new(env, "desk", &fair));
+  (void)try_lock(contender_new(env, "room", &owned));
 }
 
-static void use_rwlock(bed_t *bed) {
-  (void)try_lock(reader_of(bed, bed->client, "page", NULL));
-  (void)try_lock(writer_of(bed, bed->client, "page", NULL));
+static void use_rwlock(env_t *env) {
+  (void)try_lock(reader_of(env, env->client, "page", NULL));
+  (void)try_lock(writer_of(env, env->client, "page", NULL));
 }
 
-static void use_limiter(bed_t *bed) {
+static void use_limiter(env_t *env) {
   belay_limit_t limit = bucket_limit(10, 1000000, 10);
-  (void)take(bed, limiter_new(bed, &limit, 1), "key", 1);
+  (void)take(env, limiter_new(env, &limit, 1), "key", 1);
 }
 
-static void use_bucket(bed_t *bed) {
+static void use_bucket(env_t *env) {
   static bucket_t bucket;
   bucket_op_t op = {.begun = 0};
-  bucket_open(&bucket, bed, 10, true);
+  bucket_open(&bucket, env, 10, true);
   assert_error(begin_fetch(&bucket, &op, "key", 1), 0);
   (void)end_of_bucket_op(&op);
 }
 
-static void use_bloom(bed_t *bed) {
+static void use_bloom(env_t *env) {
   static sieve_t sieve;
   sift_t sift = {.n = 0};
-  sieve_new(&sieve, bed, 1000, 0.01);
+  sieve_new(&sieve, env, 1000, 0.01);
   assert_error(begin_sift_add(&sieve, &sift, secrets[1], strlen(secrets[1])), 0);
   (void)end_of_sift(&sift);
 }
 
-static void use_counter(bed_t *bed) {
+static void use_counter(env_t *env) {
   static till_t till;
   static count_t count;
   count = (count_t){.n = 0};
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   assert_error(
       BEGIN(&till, &count, add_once, belay_string("key"), 1, belay_string("operation"), on_result),
       0);
@@ -206,82 +206,82 @@ static void use_counter(bed_t *bed) {
   (void)end_of_count(&count);
 }
 
-static void use_ids(bed_t *bed) {
+static void use_ids(env_t *env) {
   static spring_t spring;
   draw_t draw = {.n = 0};
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_error(begin_get(&spring, &draw), 0);
   (void)end_of_draw(&draw);
 }
 
-static void use_dedup(bed_t *bed) {
+static void use_dedup(env_t *env) {
   static book_t book;
   static entry_t entry;
   entry = (entry_t){.n = 0};
-  book_new(&book, bed, BELAY_DEDUP_SET);
+  book_new(&book, env, BELAY_DEDUP_SET);
   assert_error(begin_mark(&book, &entry, "key", secrets[1]), 0);
   (void)end_of_entry(&entry);
   assert_error(begin_mark_once(&book, &entry, "key", "value-0f-worth,other", "operation"), 0);
   (void)end_of_entry(&entry);
 }
 
-static void use_active(bed_t *bed) {
+static void use_active(env_t *env) {
   belay_active_t *active;
   belay_active_options_t options;
   seen_t seen = {.begun = 0};
   belay_active_options_init(&options);
   options.name = belay_string("daily");
-  assert_error(belay_active_new(bed->client, &options, &active), 0);
-  (void)seen_do(bed, &seen,
+  assert_error(belay_active_new(env->client, &options, &active), 0);
+  (void)seen_do(env, &seen,
                 belay_active_mark(active, r_, belay_string(secrets[2]), 86400000, on_seen));
 }
 
-static void use_presence(bed_t *bed) {
+static void use_presence(env_t *env) {
   belay_presence_t *presence;
   belay_presence_options_t options;
   seen_t seen = {.begun = 0};
   belay_presence_options_init(&options);
   options.name = belay_string("site");
-  assert_error(belay_presence_new(bed->client, &options, &presence), 0);
-  (void)seen_do(bed, &seen, belay_presence_set(presence, r_, 123456, on_seen));
+  assert_error(belay_presence_new(env->client, &options, &presence), 0);
+  (void)seen_do(env, &seen, belay_presence_set(presence, r_, 123456, on_seen));
 }
 
-static void use_ranking(bed_t *bed) {
+static void use_ranking(env_t *env) {
   static stand_t stand;
   static query_t query;
   query = (query_t){.n = 0};
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  stand_new(&stand, env, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   assert_error(begin_submit(&stand, &query, BELAY_RANKING_SET, secrets[2], 1234567), 0);
   (void)end_of_query(&query);
 }
 
-static void use_session(bed_t *bed) {
+static void use_session(env_t *env) {
   static place_t place;
   stay_t stay = {.begun = 0};
-  place_new(&place, bed);
+  place_new(&place, env);
   assert_error(begin_touch(&place, &stay, "user", secrets[1], "id-of-a-session", "operation"), 0);
   (void)end_of_stay(&stay);
 }
 
-static void use_idempotency(bed_t *bed) {
+static void use_idempotency(env_t *env) {
   static once_t once;
   turn_t turn = {.begun = 0};
   belay_idempotency_token_t token = {.bytes = {0x5e}};
-  once_new(&once, bed);
+  once_new(&once, env);
   assert_error(once_begin(&once, &turn, "key", secrets[2], 60000), 0);
   (void)end_of_turn(&turn);
   assert_error(once_finish(&once, &turn, "key", &token, secrets[1], 60000), 0);
   (void)end_of_turn(&turn);
 }
 
-static void use_cache(bed_t *bed) {
+static void use_cache(env_t *env) {
   static cache_t cache;
   static get_t get;
   change_t change = {.begun = 0};
   cache = (cache_t){.value = secrets[1]};
   get = (get_t){.begun = 0};
-  cache_open(&cache, bed, NULL);
+  cache_open(&cache, env, NULL);
   assert_error(begin_put(&cache, &change, "key", secrets[1]), 0);
   (void)end_of_change(&change);
   assert_error(begin_cache_get(&cache, &get, "key"), 0);
@@ -289,17 +289,17 @@ static void use_cache(bed_t *bed) {
   get_free(&get);
 }
 
-static void use_permission(bed_t *bed) {
+static void use_permission(env_t *env) {
   static gate_t gate;
   static permit_t permit;
   static const belay_permission_field_t field = {.index = 7, .value = 1};
   permit = (permit_t){.n = 0};
-  gate_new(&gate, bed, 4);
+  gate_new(&gate, env, 4);
   belay_request_t *request = begin_permit(&gate, &permit);
   int begun =
       belay_permission_set(gate.permission, request, belay_string("user"), &field, 1, on_permit);
   assert_error(begun_permit(&permit, begun), 0);
-  bed_until(bed, permit.ended == permit.begun);
+  env_until(env, permit.ended == permit.begun);
 }
 
 static unsigned calls; /* callbacks of those that have no helper of their own */
@@ -324,39 +324,39 @@ static void on_campaigned(belay_election_t *election, int status) {
   calls++;
 }
 
-static void use_topic(bed_t *bed) {
+static void use_topic(env_t *env) {
   belay_request_t request = {.data = NULL};
   calls = 0;
-  assert_error(belay_topic_publish(bed->client, &request, belay_string("news"),
+  assert_error(belay_topic_publish(env->client, &request, belay_string("news"),
                                    belay_string(secrets[1]), on_published),
                0);
-  bed_until(bed, calls == 1);
+  env_until(env, calls == 1);
 }
 
-static void use_latch(bed_t *bed) {
+static void use_latch(env_t *env) {
   belay_request_t request = {.data = NULL};
   belay_latch_t *latch;
   calls = 0;
-  assert_error(belay_latch_new(bed->client, belay_string("start"), NULL, &latch), 0);
+  assert_error(belay_latch_new(env->client, belay_string("start"), NULL, &latch), 0);
   assert_error(belay_latch_count_down(latch, &request, belay_string(secrets[2]), on_counted_down),
                0);
-  bed_until(bed, calls == 1);
+  env_until(env, calls == 1);
 }
 
-static void use_election(bed_t *bed) {
+static void use_election(env_t *env) {
   belay_election_t *election;
   belay_election_options_t options;
   belay_election_options_init(&options);
   options.value = belay_string(secrets[1]);
   calls = 0;
-  assert_error(belay_election_new(bed->client, belay_string("crown"), &options, &election), 0);
+  assert_error(belay_election_new(env->client, belay_string("crown"), &options, &election), 0);
   assert_error(belay_election_campaign(election, on_campaigned), 0);
-  bed_run_for(bed, 50 * slow()); /* it goes on for ever */
+  env_run_for(env, 50 * slow()); /* it goes on for ever */
 }
 
 static const struct {
   const char *name;
-  void (*use)(bed_t *bed);
+  void (*use)(env_t *env);
 } families[] = {
     {"locks", use_lock},
     {"readers and writers", use_rwlock},
@@ -384,9 +384,9 @@ TEST(repeated_words_of_all_families) {
     for (size_t m = 0; m < MANNERS; m++) {
       echo_t echo;
       echo_open(&echo, &manners[m], false);
-      families[f].use(echo.bed);
-      bed_until(echo.bed, echo.errors > 0); /* an election goes on for ever */
-      check(&echo, "the detail", belay_detail(echo.bed->belay));
+      families[f].use(echo.env);
+      env_until(echo.env, echo.errors > 0); /* an election goes on for ever */
+      check(&echo, "the detail", belay_detail(echo.env->belay));
       echo_close(&echo);
     }
   }
@@ -398,16 +398,16 @@ TEST(repeated_token) {
     echo_t echo;
     char token[128];
     echo_open(&echo, &manners[m], true);
-    contender_t *c = contender_new(echo.bed, "door", NULL);
+    contender_t *c = contender_new(echo.env, "door", NULL);
     assert_error(try_lock(c), 0);
     assert_true(belay_lock_token(c->lock, token, sizeof token) > 40);
     token[HEAD] = '\0';
     (void)extend(c, 60000);
-    assert_null(strstr(belay_detail(echo.bed->belay), token));
-    check(&echo, "the detail", belay_detail(echo.bed->belay));
+    assert_null(strstr(belay_detail(echo.env->belay), token));
+    check(&echo, "the detail", belay_detail(echo.env->belay));
     (void)release(c);
-    assert_null(strstr(belay_detail(echo.bed->belay), token));
-    check(&echo, "the detail", belay_detail(echo.bed->belay));
+    assert_null(strstr(belay_detail(echo.env->belay), token));
+    check(&echo, "the detail", belay_detail(echo.env->belay));
     echo_close(&echo);
   }
 }
@@ -427,7 +427,7 @@ static void repeat_the_password(fake_link_t *link, const char *const *words, siz
 
 static void keep_detail(contender_t *contender, event_t event) {
   (void)event;
-  snprintf(contender->arg, 256, "%s", belay_detail(contender->bed->belay));
+  snprintf(contender->arg, 256, "%s", belay_detail(contender->env->belay));
 }
 
 TEST(repeated_password) {
@@ -440,15 +440,15 @@ TEST(repeated_password) {
       options.password = secrets[0];
       pthread_mutex_init(&echo.mutex, NULL);
       echo.fake = fake_start(&(fake_options_t){.on_command = repeat_the_password, .arg = &echo});
-      echo.bed = bed_open_at(fake_url(echo.fake), &options);
-      echo.bed->on_log = on_line;
-      echo.bed->arg = &echo;
-      contender_t *c = contender_new(echo.bed, "door", NULL);
+      echo.env = env_open_at(fake_url(echo.fake), &options);
+      echo.env->on_log = on_line;
+      echo.env->arg = &echo;
+      contender_t *c = contender_new(echo.env, "door", NULL);
       c->then = keep_detail;
       c->arg = detail;
       assert_error(try_lock(c), BELAY_EAUTH);
       assert_true(echo.errors > 0);
-      assert_int_equal(echo.bed->errors, 1); /* and it is said once */
+      assert_int_equal(echo.env->errors, 1); /* and it is said once */
       check(&echo, "the detail", detail);
       assert_memory_equal(detail, manners[m].code, 2); /* something of it is */
       echo_close(&echo);
@@ -472,12 +472,12 @@ static void say_what_is_not_in_print(fake_link_t *link, const char *const *words
 TEST_ON(unprintable_text_is_escaped, fake,
         fake_start(&(fake_options_t){.on_command = say_what_is_not_in_print})) {
   char detail[256] = "";
-  bed_t *bed = bed_open_at(fake_url(fake), NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(fake_url(fake), NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   c->then = keep_detail;
   c->arg = detail;
   assert_error(try_lock(c), BELAY_EREFUSED);
   assert_string_equal(detail, "ERR \\x1b[2J\\x1b]0;title\\x07 \\x80\\xff \\xe2\\x80\\xae txt.exe "
                               "\\xc2\\x9b31m\\x00 more");
-  bed_close(bed);
+  env_close(env);
 }

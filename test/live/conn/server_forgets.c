@@ -9,7 +9,7 @@ enum { TTL = 4000, CONTEST_TTL = 4000, RENEWALS = 10 /* in a ttl: the rest stand
 
 typedef struct blow {
   const char *name;
-  void (*strike)(bed_t *bed);
+  void (*strike)(env_t *env);
   belay_lost_t lost;   /* the reported reason of the loss; 0: no loss */
   bool forgets;        /* what is had */
   bool goes_unnoticed; /* by anybody: nothing fails */
@@ -19,38 +19,38 @@ typedef struct blow {
 
 static relay_t *relay; /* to the server, for all clients */
 
-static void flush_all(bed_t *bed) {
-  server_do(bed->server, "FLUSHALL", NULL);
+static void flush_all(env_t *env) {
+  server_do(env->server, "FLUSHALL", NULL);
 }
 
-static void flush_scripts(bed_t *bed) {
-  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+static void flush_scripts(env_t *env) {
+  server_do(env->server, "SCRIPT", "FLUSH", NULL);
 }
 
-static void cut_connections(bed_t *bed) {
-  server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+static void cut_connections(env_t *env) {
+  server_do(env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  server_do(env->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
 }
 
 /* Behind the server's back: it still executes what it was sent. */
-static void cut_wires(bed_t *bed) {
-  (void)bed;
+static void cut_wires(env_t *env) {
+  (void)env;
   relay_cut(relay);
 }
 
-static void restart_keeping(bed_t *bed) {
-  server_restart_keeping(bed->server);
+static void restart_keeping(env_t *env) {
+  server_restart_keeping(env->server);
 }
 
-static void restart_empty(bed_t *bed) {
-  server_kill(bed->server);
-  server_restart(bed->server);
+static void restart_empty(env_t *env) {
+  server_kill(env->server);
+  server_restart(env->server);
 }
 
-static void stand_still(bed_t *bed) {
-  server_pause(bed->server);
-  bed_run_for(bed, (TTL + 300) * slow());
-  server_resume(bed->server);
+static void stand_still(env_t *env) {
+  server_pause(env->server);
+  env_run_for(env, (TTL + 300) * slow());
+  server_resume(env->server);
 }
 
 static const blow_t blows[] = {
@@ -70,15 +70,15 @@ static belay_client_options_t hasty(void) {
   return options;
 }
 
-static void open_relay(bed_t *bed) {
-  relay = relay_start(server_url(bed->server));
+static void open_relay(env_t *env) {
+  relay = relay_start(server_url(env->server));
   relay_delay(relay, 1);
 }
 
 /* ---- one has it, and one waits ---- */
 
 typedef struct scene {
-  bed_t *bed;
+  env_t *env;
   const blow_t *blow;
   player_t holder[KINDS], waiter[KINDS]; /* of two clients */
 } scene_t;
@@ -86,16 +86,16 @@ typedef struct scene {
 static void open_scene(scene_t *s, const blow_t *blow) {
   belay_client_options_t client = hasty();
   belay_lock_options_t options = watched(TTL * slow());
-  *s = (scene_t){.bed = bed_open(&client), .blow = blow};
-  open_relay(s->bed);
-  belay_client_t *one = bed_connect(s->bed, relay_url(relay), &client);
-  belay_client_t *other = bed_connect(s->bed, relay_url(relay), &client);
+  *s = (scene_t){.env = env_open(&client), .blow = blow};
+  open_relay(s->env);
+  belay_client_t *one = env_connect(s->env, relay_url(relay), &client);
+  belay_client_t *other = env_connect(s->env, relay_url(relay), &client);
   options.renew_after_ms = TTL / RENEWALS * slow();
   for (kind_id_t k = (kind_id_t)0; k < KINDS; k++) {
     belay_lock_options_t o = options;
     o.ttl_ms = k == LATCH ? 3600000 : options.ttl_ms; /* it is not renewed */
-    player_init(&s->holder[k], s->bed, one, k, 0, &o);
-    player_init(&s->waiter[k], s->bed, other, k, 1, &o);
+    player_init(&s->holder[k], s->env, one, k, 0, &o);
+    player_init(&s->waiter[k], s->env, other, k, 1, &o);
     if (k < HELD_KINDS) {
       player_come(&s->holder[k]);
       player_await(&s->holder[k]);
@@ -103,7 +103,7 @@ static void open_scene(scene_t *s, const blow_t *blow) {
     player_come(&s->waiter[k]);
   }
   assert_int_equal(player_count(&s->holder[LATCH], "first"), 1);
-  bed_run_for(s->bed, 100 * slow());
+  env_run_for(s->env, 100 * slow());
 }
 
 /* The holder reports the loss, and the waiter is granted the lock with a larger number. */
@@ -137,7 +137,7 @@ static void judge_meetings(scene_t *s) {
   if (s->blow->forgets)
     wait_for_the_new_one(latch);
   assert_int_equal(latch->came + barrier->came, 0);
-  player_until(barrier, kind_queue(s->bed->server, BARRIER) == 1); /* it has come again */
+  player_until(barrier, kind_queue(s->env->server, BARRIER) == 1); /* it has come again */
   player_come(&s->holder[BARRIER]);
   player_await(&s->holder[BARRIER]);
   player_await(barrier);
@@ -152,13 +152,13 @@ static void judge_meetings(scene_t *s) {
 static void test_who_has_it_and_who_waits(void **state) {
   static scene_t s;
   open_scene(&s, *state);
-  s.blow->strike(s.bed);
+  s.blow->strike(s.env);
   if (s.blow->forgets)
     assert_int_equal(player_count(&s.holder[LATCH], "third"), 1); /* of a new one */
   if (s.blow->forgets)
-    server_do(s.bed->server, "DEL", kinds[LATCH].holders[0], NULL);
+    server_do(s.env->server, "DEL", kinds[LATCH].holders[0], NULL);
   else if (s.blow->lost == 0)
-    bed_run_for(s.bed, TTL * 7 / 6 * slow()); /* all are renewed, or would be over */
+    env_run_for(s.env, TTL * 7 / 6 * slow()); /* all are renewed, or would be over */
   for (kind_id_t k = (kind_id_t)0; k < HELD_KINDS; k++) {
     if (s.blow->lost != 0)
       expect_notified(&s.holder[k], &s.waiter[k], s.blow->lost);
@@ -172,8 +172,8 @@ static void test_who_has_it_and_who_waits(void **state) {
     player_await(&s.holder[k]);
   }
   judge_meetings(&s);
-  expect_ttl_on_every_key(s.bed->server);
-  bed_close(s.bed);
+  expect_ttl_on_every_key(s.env->server);
+  env_close(s.env);
   relay_stop(relay);
 }
 
@@ -183,24 +183,24 @@ static void test_contest(void **state) {
   static contest_t contest;
   const blow_t *blow = *state;
   belay_client_options_t client = hasty();
-  bed_t *bed = bed_open(&client);
+  env_t *env = env_open(&client);
   belay_lock_options_t options = watched(CONTEST_TTL * slow());
   options.renew_after_ms = CONTEST_TTL / RENEWALS * slow();
-  open_relay(bed);
-  contest_begin(&contest, bed, relay_url(relay), &client, &options);
+  open_relay(env);
+  contest_begin(&contest, env, relay_url(relay), &client, &options);
   contest_await_turns(&contest, 1);
   for (int i = 0; i < blow->strikes; i++) {
     if (!blow->exact)
       contest_forget(&contest);
-    blow->strike(bed);
-    bed_run_for(bed, blow->apart);
+    blow->strike(env);
+    env_run_for(env, blow->apart);
   }
   contest_await_turns(&contest, 2);
   contest_end(&contest);
   if (blow->goes_unnoticed)
     contest_expect_no_failures(&contest);
-  expect_ttl_on_every_key(bed->server);
-  bed_close(bed);
+  expect_ttl_on_every_key(env->server);
+  env_close(env);
   relay_stop(relay);
 }
 

@@ -13,18 +13,18 @@ TEST(one_server_without_run_id_for_three_clients) {
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info", NULL);
   snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  bed->server = server;
-  belay_client_t *clients[] = {bed->client, bed_connect(bed, url, NULL),
-                               bed_connect(bed, url, NULL)};
+  env_t *env = env_open_at(url, NULL);
+  env->server = server;
+  belay_client_t *clients[] = {env->client, env_connect(env, url, NULL),
+                               env_connect(env, url, NULL)};
   belay_lock_options_t options = unhurried_options(10 * SECONDS);
   options.quarantine = BELAY_QUARANTINE_TRUST;
-  contender_t *c = contender_over(bed, clients, 3, "door", &options);
+  contender_t *c = contender_over(env, clients, 3, "door", &options);
   assert_error(acquire(c, 5 * SECONDS * slow()), BELAY_EDUPLICATE);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
-  bed_settle(bed);
+  env_settle(env);
   assert_int_equal(server_keys(server), 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* Two of three servers stop, and one of their addresses then leads to the third one. The first
@@ -34,7 +34,7 @@ TEST_IN(address_moves_to_another_node, remote, remote_open(3)) {
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
   assert_error(acquire(c, 5 * SECONDS * slow()), 0);
-  bed_until(remote->nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
+  env_until(remote->nodes->env, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
   relay_lead(remote->wire[2], server_url(remote->nodes->server[1]));
   relay_cut(remote->wire[2]);
   server_kill(remote->nodes->server[0]);
@@ -43,7 +43,7 @@ TEST_IN(address_moves_to_another_node, remote, remote_open(3)) {
   for (unsigned i = 0; i < 10; i++) {
     relay_delay(remote->wire[1 + i % 2], TTL / 40);
     relay_delay(remote->wire[2 - i % 2], 0);
-    bed_run_for(remote->nodes->bed, TTL / 5);
+    env_run_for(remote->nodes->env, TTL / 5);
   }
   assert_int_equal(c->lost, 1);
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
@@ -63,13 +63,13 @@ TEST_IN(restarted_server_behind_two_addresses, remote, remote_open(5)) {
   options.timeout_ms = 2 * prompt_ms();
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(acquire(c, 5 * SECONDS * slow()), 0);
-  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 5);
+  env_until(nodes->env, tally_of(c).votes[BELAY_VOTE_GRANTED] == 5);
   relay_lead(remote->wire[4], server_url(nodes->server[0]));
   relay_cut(remote->wire[4]);
   server_do(nodes->server[4], "DEL", key_of(c), NULL);
   do {
     extend_once(nodes, c);
-    bed_run_for(nodes->bed, 10);
+    env_run_for(nodes->env, 10);
   } while (tally_of(c).votes[BELAY_VOTE_GRANTED] < 4 || tally_of(c).votes[BELAY_VOTE_REFUSED] < 1);
   server_do(nodes->server[0], "DEL", key_of(c), NULL);
   extend_once(nodes, c);
@@ -94,11 +94,11 @@ TEST(promoted_again) {
     skip(); /* where there is no quarantine */
   const server_options_t tcp = {.address = "127.0.0.1"};
   server_t *server = server_start(&tcp), *other = server_start(&tcp);
-  bed_t *bed = bed_open_with(server, NULL);
+  env_t *env = env_open_with(server, NULL);
   belay_lock_options_t options = quarantine_options();
   options.ttl_ms = options.max_ttl_ms = HOLD;
-  contender_t *holder = contender_new(bed, "door", &options);
-  contender_t *contender = contender_new(bed, "door", &options);
+  contender_t *holder = contender_new(env, "door", &options);
+  contender_t *contender = contender_new(env, "door", &options);
   server_follow(other, server);
   assert_error(wait_for(contender), 0);
   assert_error(release(contender), 0);
@@ -111,9 +111,9 @@ TEST(promoted_again) {
   drop_connections(server);
   assert_error(acquire(contender, 500 * slow()), BELAY_EQUARANTINED);
   assert_true(remaining_ms(holder) > 0);
-  bed_settle(bed);
+  env_settle(env);
   assert_null(value_of(contender));
-  bed_close(bed);
+  env_close(env);
   server_stop(other);
 }
 
@@ -147,22 +147,22 @@ TEST(replicas_of_another_server) {
   belay_client_options_t client = client_options();
   client.max_pending = 1; /* one after the other */
   client.on_full = BELAY_FULL_WAIT;
-  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  env_t *env = env_open_at(relay_url(relay), &client);
   belay_lock_options_t options = with_ttl(10 * SECONDS);
   options.min_replicas = 1;
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs == 1); /* it is known which commands the server has */
+  contender_t *c = contender_new(env, "door", &options);
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs == 1); /* it is known which commands the server has */
   relay_delay(relay, 50 * slow());
   assert_error(begin_acquire(c, 0), 0);
-  bed_until(bed, atomic_load(&grants.count) == 1);
+  env_until(env, atomic_load(&grants.count) == 1);
   stall_ms(100 * slow());
   relay_delay(relay, 0);
   relay_cut(relay);
   assert_error(outcome(c), BELAY_EUNKNOWN);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_int_equal(atomic_load(&grants.count), 1);
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
   fake_stop(fake);
 }
@@ -171,27 +171,27 @@ TEST(replicas_of_another_server) {
 
 /* A server on which a script runs that does not end by itself. */
 typedef struct busy {
-  bed_t *bed;
+  env_t *env;
   resp_client_t script;
 } busy_t;
 
 static busy_t busy_open(void) {
   static const char script[] = "EVAL \"while true do end\" 0\r\n";
   const server_options_t options = {.arguments = {"--busy-reply-threshold", "5"}};
-  busy_t busy = {.bed = bed_open_with(server_start(&options), NULL)};
-  assert_int_equal(acl_dial(NULL, &busy.script, server_path(busy.bed->server)), 0);
+  busy_t busy = {.env = env_open_with(server_start(&options), NULL)};
+  assert_int_equal(acl_dial(NULL, &busy.script, server_path(busy.env->server)), 0);
   assert_int_equal(resp_send(busy.script.fd, script, sizeof script - 1), 0);
-  while (server_ask(busy.bed->server, "PING", NULL)->type != RESP_ERROR)
+  while (server_ask(busy.env->server, "PING", NULL)->type != RESP_ERROR)
     stall_ms(1);
   return busy;
 }
 
 /* Connects, or tries to, while the script runs, and again when it has ended. */
 static void connect_meanwhile(busy_t *busy) {
-  assert_error(begin_ping(busy->bed), 0);
-  bed_run_for(busy->bed, 200 * slow());
-  server_do(busy->bed->server, "SCRIPT", "KILL", NULL);
-  bed_until(busy->bed, busy->bed->pongs == 1);
+  assert_error(begin_ping(busy->env), 0);
+  env_run_for(busy->env, 200 * slow());
+  server_do(busy->env->server, "SCRIPT", "KILL", NULL);
+  env_until(busy->env, busy->env->pongs == 1);
   resp_hang_up(&busy->script);
 }
 
@@ -200,11 +200,11 @@ TEST(busy_server_reports_run_id_later) {
     skip(); /* where there is no quarantine */
   busy_t busy = busy_open();
   belay_lock_options_t options = quarantine_options();
-  contender_t *c = contender_new(busy.bed, "door", &options);
+  contender_t *c = contender_new(busy.env, "door", &options);
   connect_meanwhile(&busy);
   assert_error(wait_for(c), 0);
   assert_true(is_on_server(c));
-  bed_close(busy.bed);
+  env_close(busy.env);
 }
 
 TEST(busy_server_is_not_trusted) {
@@ -213,10 +213,10 @@ TEST(busy_server_is_not_trusted) {
   busy_t busy = busy_open();
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
   options.max_ttl_ms = 60 * SECONDS * slow();
-  contender_t *c = contender_new(busy.bed, "door", &options);
+  contender_t *c = contender_new(busy.env, "door", &options);
   connect_meanwhile(&busy);
   assert_error(acquire(c, 500 * slow()), BELAY_EQUARANTINED);
-  bed_settle(busy.bed);
+  env_settle(busy.env);
   assert_null(value_of(c));
-  bed_close(busy.bed);
+  env_close(busy.env);
 }

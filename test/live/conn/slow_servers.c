@@ -50,7 +50,7 @@ static belay_lock_options_t long_options(void) {
 
 TEST_IN(validity_starts_at_send, remote, remote_open(1)) {
   belay_lock_options_t options = long_options();
-  contender_t *c = contender_new(remote->nodes->bed, "door", &options);
+  contender_t *c = contender_new(remote->nodes->env, "door", &options);
   remote_put(remote, LATE_MS);
   assert_error(try_lock(c), 0);
   assert_between(remaining_ms(c), 1, left_of(LONG_TTL));
@@ -110,7 +110,7 @@ static contender_t *held_by_the_quicker(remote_t *remote) {
 /* Waits for the third server's reply, which takes two one-way times. A renewal is due after
  * fifteen, or up to a quarter earlier. */
 static void run_short_of_a_renewal(remote_t *remote) {
-  bed_run_for(remote->nodes->bed, 6 * SLOWER_MS);
+  env_run_for(remote->nodes->env, 6 * SLOWER_MS);
 }
 
 TEST_IN(late_grant_during_fencing_round, remote, remote_open_seasoned(3)) {
@@ -125,10 +125,10 @@ TEST_IN(late_grant_replaces_a_lost_vote, remote, remote_open_seasoned(3)) {
   run_short_of_a_renewal(remote);
   server_restart(remote->nodes->server[1]);
   remote_reach(remote);
-  bed_run_for(remote->nodes->bed, MAX_TTL);
+  env_run_for(remote->nodes->env, MAX_TTL);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
-  bed_until(remote->nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
+  env_until(remote->nodes->env, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
   assert_int_equal(c->lost, 0);
   assert_int_equal(nodes_holding(remote->nodes, c), 3);
 }

@@ -1,17 +1,17 @@
 /* System calls: after connecting no epoll_ctl, for any number of commands. */
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/load/cycles.h"
 #include "support/servers/process.h"
 
 /* ---- what is looked at ---- */
 
 static int be_client(const char *url, const char *cycles) {
-  bed_t *bed = bed_open_at(url, NULL);
-  lockers_t lockers = lockers_new(bed, 64, false);
-  run_cycles(bed, &lockers, (size_t)atoi(cycles));
-  bed_close(bed);
+  env_t *env = env_open_at(url, NULL);
+  lockers_t lockers = lockers_new(env, 64, false);
+  run_cycles(env, &lockers, (size_t)atoi(cycles));
+  env_close(env);
   return 0;
 }
 

@@ -34,14 +34,14 @@ static void expect_the_end(nodes_t *nodes, contender_t *c) {
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 1));
   for (int i = 0; i < 3; i++) {
     assert_error(try_lock(c), BELAY_EOVERFLOW);
-    assert_non_null(strstr(belay_detail(nodes->bed->belay), "fencing number"));
+    assert_non_null(strstr(belay_detail(nodes->env->belay), "fencing number"));
     expect_nothing_left(nodes, c);
   }
 }
 
 TEST_IN(plain_lock_without_numbers_left, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = fencing_options();
-  expect_the_end(nodes, contender_new(nodes->bed, "door", &options));
+  expect_the_end(nodes, contender_new(nodes->env, "door", &options));
 }
 
 TEST_IN(redlock_without_numbers_left, nodes, nodes_open(3, NULL)) {
@@ -59,7 +59,7 @@ static void expect_the_last_ones(contender_t *c) {
 
 TEST_IN(last_numbers_are_unique, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = fencing_options();
-  contender_t *c = contender_new(nodes->bed, "door", &options);
+  contender_t *c = contender_new(nodes->env, "door", &options);
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 3));
   expect_the_last_ones(c);
   expect_nothing_left(nodes, c);

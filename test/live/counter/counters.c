@@ -15,8 +15,8 @@ COUNTER_TEST(add_get_set_delete) {
   expect_added(till, "hits", -7, -2);
   expect_added(till, "hits", 0, -2);
   expect_got(till, "hits", true, -2);
-  assert_string_equal(server_string(bed->server, "GET", HITS, NULL), "-2");
-  assert_int_equal(server_integer(bed->server, "PTTL", HITS, NULL), -1);
+  assert_string_equal(server_string(env->server, "GET", HITS, NULL), "-2");
+  assert_int_equal(server_integer(env->server, "PTTL", HITS, NULL), -1);
   expect_set(till, "hits", 100, true, -2);
   expect_set(till, "hits", 0, true, 100); /* read and reset */
   expect_deleted(till, "hits", true);
@@ -24,7 +24,7 @@ COUNTER_TEST(add_get_set_delete) {
   expect_set(till, "hits", LEAST, false, 0);
   expect_set(till, "hits", MOST, true, LEAST);
   expect_deleted(till, "hits", true);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
@@ -34,7 +34,7 @@ static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
 }
 
 /* With a ttl and without: by a script, and by INCRBY. */
-BED_TEST(full_range) {
+ENV_TEST(full_range) {
   static const int64_t near[] = {LARGE,     LARGE - 1,  LARGE + 1, -LARGE,    -LARGE - 1,
                                  MOST,      MOST - 1,   LEAST,     LEAST + 1, 1000000000,
                                  999999999, -999999999, -1,        1,         INT64_C(99999999999)};
@@ -42,7 +42,7 @@ BED_TEST(full_range) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
       expect_added(&till, "hits", near[i], near[i]);
       expect_got(&till, "hits", true, near[i]);
@@ -61,13 +61,13 @@ BED_TEST(full_range) {
         expect_overflow(&till, LEAST, near[i]);
       expect_deleted(&till, "hits", true);
     }
-    assert_int_equal(server_keys(bed->server), 0); /* an overflow leaves no record */
+    assert_int_equal(server_keys(env->server), 0); /* an overflow leaves no record */
   }
 }
 
 COUNTER_TEST(bounds) {
   expect_bounded(till, "hits", -1, 0, 10, false, 0);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   expect_bounded(till, "hits", 10, 0, 10, true, 10);
   expect_bounded(till, "hits", 1, 0, 10, false, 10);
   expect_bounded(till, "hits", -10, 0, 10, true, 0);
@@ -102,69 +102,69 @@ COUNTER_TEST(operation_id_counts_once) {
   expect_once(till, "other", 7, "one", 7);
   count_t count = {0};
   expect_once_status(till, "hits", 6, "one", BELAY_EMISMATCH);
-  assert_string_equal(server_string(bed->server, "GET", HITS "::once::one", NULL), "5 5");
+  assert_string_equal(server_string(env->server, "GET", HITS "::once::one", NULL), "5 5");
   expect_deleted(till, "hits", true);
   expect_once(till, "hits", 5, "one", 5); /* it was counted, and is gone */
   expect_got(till, "hits", false, 0);
   expect_status(
       &count, BEGIN(till, &count, add_once, KEY("hits"), 1, belay_bytes(id, sizeof id), on_result),
       0);
-  assert_string_equal(server_string(bed->server, "GET", HITS "::once::o%00%7D%3A:%7B\xff", NULL),
+  assert_string_equal(server_string(env->server, "GET", HITS "::once::o%00%7D%3A:%7B\xff", NULL),
                       "1 1");
-  server_do(bed->server, "SET", HITS "::once::bad", "5", NULL);
+  server_do(env->server, "SET", HITS "::once::bad", "5", NULL);
   expect_once_status(till, "hits", 5, "bad", BELAY_EMISMATCH);
-  assert_between(server_integer(bed->server, "PTTL", HITS "::once::one", NULL), 3500000, 3600000);
+  assert_between(server_integer(env->server, "PTTL", HITS "::once::one", NULL), 3500000, 3600000);
   expect_got(till, "hits", true, 1);
 }
 
-static void expect_pttl(bed_t *bed, const char *key, int64_t ms) {
-  assert_between(server_integer(bed->server, "PTTL", key, NULL), ms - 20000, ms);
+static void expect_pttl(env_t *env, const char *key, int64_t ms) {
+  assert_between(server_integer(env->server, "PTTL", key, NULL), ms - 20000, ms);
 }
 
-static void halve(bed_t *bed) {
-  server_do(bed->server, "PEXPIRE", HITS, "50000", NULL);
+static void halve(env_t *env) {
+  server_do(env->server, "PEXPIRE", HITS, "50000", NULL);
 }
 
-BED_TEST(ttl_from_creation_or_last_add) {
+ENV_TEST(ttl_from_creation_or_last_add) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
     options.extend_ttl = extend;
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     const int64_t then = extend ? 100000 : 50000;
     expect_added(&till, "hits", 1, 1);
-    expect_pttl(bed, HITS, 100000);
-    halve(bed);
+    expect_pttl(env, HITS, 100000);
+    halve(env);
     expect_added(&till, "hits", 1, 2);
-    expect_pttl(bed, HITS, then);
-    halve(bed);
+    expect_pttl(env, HITS, then);
+    halve(env);
     expect_bounded(&till, "hits", 1, 0, 10, true, 3);
-    expect_pttl(bed, HITS, then);
-    halve(bed);
+    expect_pttl(env, HITS, then);
+    halve(env);
     expect_bounded(&till, "hits", 100, 0, 10, false, 3);
-    expect_pttl(bed, HITS, 50000);
+    expect_pttl(env, HITS, 50000);
     expect_once(&till, "hits", 1, "op", 4);
-    expect_pttl(bed, HITS, then);
-    halve(bed);
+    expect_pttl(env, HITS, then);
+    halve(env);
     expect_once(&till, "hits", 1, "op", 4);
     expect_got(&till, "hits", true, 4);
-    expect_pttl(bed, HITS, 50000);
+    expect_pttl(env, HITS, 50000);
     expect_set(&till, "hits", 1, true, 4);
-    expect_pttl(bed, HITS, 100000);
-    halve(bed);
+    expect_pttl(env, HITS, 100000);
+    halve(env);
     expect_add_status(&till, "hits", MOST, BELAY_EOVERFLOW);
     expect_once_status(&till, "hits", MOST, "no", BELAY_EOVERFLOW);
-    expect_pttl(bed, HITS, 50000); /* nothing was added */
+    expect_pttl(env, HITS, 50000); /* nothing was added */
     expect_deleted(&till, "hits", true);
     expect_once(&till, "hits", 1, "next", 1);
-    expect_pttl(bed, HITS, 100000);
+    expect_pttl(env, HITS, 100000);
     expect_deleted(&till, "hits", true);
     expect_bounded(&till, "hits", 1, 0, 10, true, 1);
-    expect_pttl(bed, HITS, 100000);
+    expect_pttl(env, HITS, 100000);
     expect_deleted(&till, "hits", true);
-    expect_ttls(bed->server);
-    server_do(bed->server, "FLUSHALL", NULL);
+    expect_ttls(env->server);
+    server_do(env->server, "FLUSHALL", NULL);
   }
 }
 
@@ -172,15 +172,15 @@ BED_TEST(ttl_from_creation_or_last_add) {
 COUNTER_TEST_OF(operation_record_outlives_retries, o.op_ttl_ms = 1000) {
   count_t count = {.request.timeout_ms = 300000};
   expect_status(&count, BEGIN(till, &count, add_once, KEY("hits"), 1, KEY("op"), on_result), 0);
-  assert_between(server_integer(bed->server, "PTTL", HITS "::once::op", NULL), 290000, 303002);
+  assert_between(server_integer(env->server, "PTTL", HITS "::once::op", NULL), 290000, 303002);
 }
 
-BED_TEST(fields) {
+ENV_TEST(fields) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     expect_field(&till, "hits", "de", false, 0);
     expect_field_added(&till, "hits", "de", LARGE, LARGE);
     expect_field_added(&till, "hits", "de", 1, LARGE + 1);
@@ -203,25 +203,25 @@ BED_TEST(fields) {
     assert_int_equal(count.n, 1);
     assert_string_equal(count.names[0], "de");
     assert_int_equal(count.values[0], LARGE + 1);
-    assert_between(server_integer(bed->server, "PTTL", HITS, NULL), lives ? 80000 : -1, 100000);
+    assert_between(server_integer(env->server, "PTTL", HITS, NULL), lives ? 80000 : -1, 100000);
     expect_deleted(&till, "hits", true);
     expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
     assert_int_equal(count.n, 0);
   }
 }
 
-BED_TEST(ttl_of_a_group) {
+ENV_TEST(ttl_of_a_group) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
     options.extend_ttl = extend;
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     expect_field_added(&till, "hits", "de", 1, 1);
-    expect_pttl(bed, HITS, 100000);
-    halve(bed);
+    expect_pttl(env, HITS, 100000);
+    halve(env);
     expect_field_added(&till, "hits", "fr", 1, 1);
-    expect_pttl(bed, HITS, extend ? 100000 : 50000);
+    expect_pttl(env, HITS, extend ? 100000 : 50000);
     expect_deleted(&till, "hits", true);
   }
 }
@@ -272,19 +272,19 @@ COUNTER_TEST(largest_number_of_fields) {
   assert_error(BEGIN(till, &count, add_fields, KEY("hits"), items, N + 1, on_many), BELAY_EINVAL);
   expect_status(&count, BEGIN(till, &count, add_fields, KEY("hits"), items, N, on_many), 0);
   assert_int_equal(count.n, N);
-  assert_int_equal(server_integer(bed->server, "HLEN", HITS, NULL), N);
+  assert_int_equal(server_integer(env->server, "HLEN", HITS, NULL), N);
   expect_field(till, "hits", "f4095", true, 4095);
 }
 
-BED_TEST(key_names) {
+ENV_TEST(key_names) {
   static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
   belay_counter_options_t options = counter_options();
   till_t plain, named, spread;
-  till_new(&plain, bed, &options);
+  till_new(&plain, env, &options);
   options.name = belay_bytes(name, sizeof name);
-  till_new(&named, bed, &options);
+  till_new(&named, env, &options);
   options.shards = 2;
-  till_new(&spread, bed, &options);
+  till_new(&spread, env, &options);
   till_t *tills[] = {&plain, &named, &spread, &spread};
   static const char *const expected[] = {"belay::counter::{a%00%7B%7D%3A:\xff}",
                                          "belay::counter::%3A%00n::{a%00%7B%7D%3A:\xff}",
@@ -296,11 +296,11 @@ BED_TEST(key_names) {
                   0);
   }
   for (int i = 0; i < 4; i++)
-    assert_string_equal(server_string(bed->server, "GET", expected[i], NULL), "1");
-  assert_int_equal(server_keys(bed->server), 4);
+    assert_string_equal(server_string(env->server, "GET", expected[i], NULL), "1");
+  assert_int_equal(server_keys(env->server), 4);
 }
 
-BED_TEST(longest_names) {
+ENV_TEST(longest_names) {
   static char name[128], key[BELAY_COUNTER_KEY_MAX + 1], id[BELAY_COUNTER_OP_ID_MAX + 1];
   static char field[BELAY_COUNTER_FIELD_MAX + 1];
   memset(name, '{', sizeof name);
@@ -310,9 +310,9 @@ BED_TEST(longest_names) {
   belay_counter_options_t options = counter_options();
   options.name = belay_bytes(name, sizeof name);
   till_t till, spread;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   options.shards = BELAY_COUNTER_SHARDS_MAX;
-  till_new(&spread, bed, &options);
+  till_new(&spread, env, &options);
   expect_added(&till, key, 2, 2);
   expect_once(&till, key, 2, id, 4);
   expect_once(&till, key, 2, id, 4);
@@ -324,5 +324,5 @@ BED_TEST(longest_names) {
   expect_got(&spread, key, true, 2);
   key[0] = 'k'; /* the other one is a group */
   assert_error(belay_counter_add_local(till.counter, KEY(key), 1), 0);
-  bed_until(bed, server_keys(bed->server) > 4);
+  env_until(env, server_keys(env->server) > 4);
 }

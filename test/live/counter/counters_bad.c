@@ -5,14 +5,14 @@
   do {                                                                                             \
     count_t count_ = {0};                                                                          \
     assert_error(BEGIN(&till, &count_, op, __VA_ARGS__), BELAY_EINVAL);                            \
-    assert_string_equal(belay_detail(bed->belay), words);                                          \
+    assert_string_equal(belay_detail(env->belay), words);                                          \
   } while (0)
 
-BED_TEST(arguments_are_checked) {
+ENV_TEST(arguments_are_checked) {
   static char key[BELAY_COUNTER_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   const char *const no_key = "key: not 1 to 1024 bytes";
   const char *const no_id = "op_id: not 1 to 64 bytes";
   const char *const no_field = "field: not 1 to 256 bytes";
@@ -54,7 +54,7 @@ BED_TEST(arguments_are_checked) {
   assert_error(belay_counter_add_local(NULL, KEY("k"), 1), BELAY_EINVAL);
   assert_error(belay_counter_add_local(till.counter, belay_bytes(NULL, 1), 1), BELAY_EINVAL);
   assert_error(belay_counter_add_local(till.counter, KEY(key), 1), BELAY_EINVAL);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 /* The most that may be asked for is read, with the client's defaults. */
@@ -69,7 +69,7 @@ COUNTER_TEST(largest_replies) {
       0);
   assert_int_equal(count.n, BELAY_COUNTER_MANY_MAX);
   assert_int_equal(count.many[COUNT_MANY_MAX - 1].value, INT64_MIN);
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(client_stats(env).drops, 0);
 }
 
 /* Long names are not kept. */
@@ -85,22 +85,22 @@ static void on_number_of(belay_request_t *request, int status, const belay_count
 }
 
 /* All fields are read, or they are too many; no connection is lost over it. */
-BED_TEST_OF(groups_near_max_reply, o.max_reply = 65536) {
+ENV_TEST_OF(groups_near_max_reply, o.max_reply = 65536) {
   static char field[3000];
   static const size_t sizes[] = {2, 30, 200, 1000, 1500, 2500};
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   unsigned read = 0, refused = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     count_t count = {0};
     int status = 0;
-    server_do(bed->server, "DEL", "belay::counter::{hits}", NULL);
+    server_do(env->server, "DEL", "belay::counter::{hits}", NULL);
     memset(field, 'x', sizeof field);
     field[sizes[i]] = '\0';
     for (int n = 0; status == 0; n++) {
       field[0] = (char)('!' + n % 64);
       field[1] = (char)('!' + n / 64);
-      server_do(bed->server, "HSET", "belay::counter::{hits}", field, "-9223372036854775808", NULL);
+      server_do(env->server, "HSET", "belay::counter::{hits}", field, "-9223372036854775808", NULL);
       assert_error(BEGIN(&till, &count, get_all, KEY("hits"), 1000, on_number_of), 0);
       status = end_of_count(&count);
       read += status == 0;
@@ -110,5 +110,5 @@ BED_TEST_OF(groups_near_max_reply, o.max_reply = 65536) {
   }
   print_message("%u read, %u refused\n", read, refused);
   assert_true(read > 200);
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(client_stats(env).drops, 0);
 }

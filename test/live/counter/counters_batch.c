@@ -5,11 +5,11 @@
 
 #define HITS "belay::counter::{hits}"
 
-BED_TEST(adds_are_sent_as_one_sum) {
+ENV_TEST(adds_are_sent_as_one_sum) {
   enum { KEYS = 50, ADDS = 1000 };
   const belay_counter_options_t options = counter_options_every(50);
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   for (int i = 0; i < KEYS * ADDS; i++) {
     char key[8];
     snprintf(key, sizeof key, "k%d", i % KEYS);
@@ -17,89 +17,89 @@ BED_TEST(adds_are_sent_as_one_sum) {
   }
   assert_int_equal(stats_of(&till).keys, KEYS);
   assert_int_equal(stats_of(&till).adds, KEYS * ADDS);
-  assert_int_equal(client_stats(bed).calls, 0);
-  assert_true(uv_loop_alive(&bed->loop));
+  assert_int_equal(client_stats(env).calls, 0);
+  assert_true(uv_loop_alive(&env->loop));
   expect_idle(&till);
   int64_t sum = 0;
   for (int i = 0; i < KEYS; i++) {
     char key[40];
     snprintf(key, sizeof key, "belay::counter::{k%d}", i);
-    sum += number_at(bed->server, key);
+    sum += number_at(env->server, key);
   }
   assert_int_equal(sum, 49999 / 3 - 16667); /* -1, 0, 1, -1, 0, ... */
   belay_counter_stats_t stats = stats_of(&till);
   assert_true(stats.sums <= KEYS && stats.sums == stats.counted && stats.lost == 0);
   assert_int_equal(stats.resends, 0);
-  assert_int_equal(client_stats(bed).calls, stats.sums);
-  assert_false(uv_loop_alive(&bed->loop));
+  assert_int_equal(client_stats(env).calls, stats.sums);
+  assert_false(uv_loop_alive(&env->loop));
 }
 
-BED_TEST(flush_by_time_count_and_request) {
+ENV_TEST(flush_by_time_count_and_request) {
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 10;
   till_t till, quick;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   for (int i = 0; i < 9; i++)
     assert_error(add_local(&till, "hits", 1), 0);
-  bed_run_for(bed, 30);
-  assert_int_equal(number_at(bed->server, HITS), 0);
+  env_run_for(env, 30);
+  assert_int_equal(number_at(env->server, HITS), 0);
   assert_error(add_local(&till, "hits", 1), 0); /* so many */
   expect_idle(&till);
-  assert_int_equal(number_at(bed->server, HITS), 10);
+  assert_int_equal(number_at(env->server, HITS), 10);
   assert_error(add_local(&till, "hits", 1), 0);
   assert_error(belay_counter_flush(till.counter), 0); /* or when it is asked for */
   expect_idle(&till);
-  assert_int_equal(number_at(bed->server, HITS), 11);
+  assert_int_equal(number_at(env->server, HITS), 11);
   assert_error(belay_counter_flush(till.counter), 0);
   options = counter_options_every(40);
-  till_new(&quick, bed, &options);
+  till_new(&quick, env, &options);
   int64_t begun = clock_now();
   assert_error(add_local(&quick, "hits", 1), 0);
   expect_idle(&quick);
   assert_true(clock_now() - begun >= 39 * MS); /* or after batch_ms */
-  assert_int_equal(number_at(bed->server, HITS), 12);
+  assert_int_equal(number_at(env->server, HITS), 12);
   /* adds during a flush wait for the next flush */
-  server_pause(bed->server);
+  server_pause(env->server);
   for (int i = 0; i < 5; i++) {
     assert_error(add_local(&quick, "hits", 1), 0);
-    bed_run_for(bed, 50);
+    env_run_for(env, 50);
   }
   assert_int_equal(stats_of(&quick).sums, 2);
-  server_resume(bed->server);
+  server_resume(env->server);
   expect_idle(&quick);
-  assert_int_equal(number_at(bed->server, HITS), 17);
+  assert_int_equal(number_at(env->server, HITS), 17);
   assert_int_equal(stats_of(&quick).sums, 3);
 }
 
 /* So many are sent, though what was there before is not answered yet. */
-BED_TEST(batch_max_with_pending_sum) {
+ENV_TEST(batch_max_with_pending_sum) {
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 3;
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   expect_added(&till, "hits", 1, 1);
-  server_pause(bed->server);
+  server_pause(env->server);
   for (int i = 0; i < 3; i++)
     assert_error(add_local(&till, "hits", 1), 0);
-  bed_run_for(bed, 20);
+  env_run_for(env, 20);
   for (int i = 0; i < 3; i++)
     assert_error(add_local(&till, "hits", 1), 0); /* these wait for those before */
-  bed_run_for(bed, 20);
+  env_run_for(env, 20);
   assert_int_equal(stats_of(&till).sums, 1);
   assert_error(add_local(&till, "other", 1), 0);
-  bed_run_for(bed, 20);
+  env_run_for(env, 20);
   assert_int_equal(stats_of(&till).sums, 2);
-  server_resume(bed->server);
+  server_resume(env->server);
   expect_idle(&till);
-  assert_int_equal(number_at(bed->server, HITS), 7);
+  assert_int_equal(number_at(env->server, HITS), 7);
 }
 
 /* So many that the loop would stand still, and answers come too late, if all were sent at once. */
-BED_TEST(number_of_open_sums_is_bounded) {
+ENV_TEST(number_of_open_sums_is_bounded) {
   enum { KEYS = 5000 };
   belay_counter_options_t options = counter_options_every(60000);
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   uint64_t most = 0;
   for (int i = 0; i < KEYS; i++) {
     char key[8];
@@ -108,14 +108,14 @@ BED_TEST(number_of_open_sums_is_bounded) {
   }
   assert_error(belay_counter_flush(till.counter), 0);
   while (stats_of(&till).keys > 0) {
-    bed_turn(bed);
-    uint64_t pending = client_stats(bed).pending;
+    env_turn(env);
+    uint64_t pending = client_stats(env).pending;
     most = pending > most ? pending : most;
   }
   assert_between((int64_t)most, 100, 1000);
   assert_int_equal(stats_of(&till).counted, KEYS);
   assert_int_equal(stats_of(&till).resends, 0);
-  assert_int_equal(client_stats(bed).calls, KEYS);
+  assert_int_equal(client_stats(env).calls, KEYS);
   expect_got(&till, "k0", true, 1);
   expect_got(&till, "k4999", true, 1);
 }
@@ -124,7 +124,7 @@ COUNTER_TEST_OF(zero_sum_is_not_sent, o.batch_ms = 1) {
   assert_error(add_local(till, "hits", 5), 0);
   assert_error(add_local(till, "hits", -5), 0);
   expect_idle(till);
-  assert_int_equal(client_stats(bed).calls, 0);
+  assert_int_equal(client_stats(env).calls, 0);
 }
 
 COUNTER_TEST_OF(limits_of_local_adds, o.batch_ms = 60000; o.max_keys = 3) {
@@ -148,23 +148,23 @@ COUNTER_TEST_OF(limits_of_local_adds, o.batch_ms = 60000; o.max_keys = 3) {
   expect_got(till, "d", true, 1);
 }
 
-BED_TEST(local_adds_with_shards_and_ttl) {
+ENV_TEST(local_adds_with_shards_and_ttl) {
   belay_counter_options_t options = counter_options_every(1);
   options.shards = 4;
   options.ttl_ms = 100000;
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   for (int i = 0; i < 40; i++) {
     assert_error(add_local(&till, "hits", i), 0);
     expect_idle(&till);
   }
   expect_got(&till, "hits", true, 40 * 39 / 2);
-  expect_no_key_for_ever(bed->server);
+  expect_no_key_for_ever(env->server);
   int shards = 0;
   for (int i = 0; i < 4; i++) {
     char key[40];
     snprintf(key, sizeof key, "belay::counter::{hits::%d}", i);
-    shards += number_at(bed->server, key) > 0;
+    shards += number_at(env->server, key) > 0;
   }
   assert_true(shards > 1);
 }
@@ -179,10 +179,10 @@ static double nanoseconds(till_t *till, unsigned keys, int adds) {
   return (double)(clock_now() - begun) / adds;
 }
 
-BED_TEST(local_adds_are_fast) {
+ENV_TEST(local_adds_are_fast) {
   const belay_counter_options_t options = counter_options_every(60000);
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   const int adds = slow() > 1 ? 10000 : 1000000;
   double one = nanoseconds(&till, 1, adds), many = nanoseconds(&till, 1000, adds);
   print_message("%.1f ns for one key, %.1f ns for one of 1,000\n", one, many);

@@ -62,44 +62,44 @@ static int begin_nth(till_t *till, count_t *count, int n) {
 static char detail[128];
 
 static void keep_detail(till_t *till) {
-  snprintf(detail, sizeof detail, "%s", belay_detail(till->bed->belay));
+  snprintf(detail, sizeof detail, "%s", belay_detail(till->env->belay));
 }
 
 static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
 
 /* A list; a group where a counter is wanted, and the other way round. */
-TEST_IN(foreign_key_is_reported_and_kept, bed, bed_open_with(server_start(&with_digest), NULL)) {
+TEST_IN(foreign_key_is_reported_and_kept, env, env_open_with(server_start(&with_digest), NULL)) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
     options.extend_ttl = lives;
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     till.then = keep_detail;
     for (int n = 0; n < OPERATIONS; n++) {
       if (n == DELETE)
         continue;
       for (int list = 0; list < 2; list++) {
-        server_do(bed->server, "FLUSHALL", NULL);
+        server_do(env->server, "FLUSHALL", NULL);
         if (list)
-          server_do(bed->server, "RPUSH", HITS, "1", NULL);
+          server_do(env->server, "RPUSH", HITS, "1", NULL);
         else if (n < ON_COUNTERS)
-          server_do(bed->server, "HSET", HITS, "f", "1", NULL);
+          server_do(env->server, "HSET", HITS, "f", "1", NULL);
         else
-          server_do(bed->server, "SET", HITS, "1", NULL);
-        uint64_t digest = server_digest(bed->server);
+          server_do(env->server, "SET", HITS, "1", NULL);
+        uint64_t digest = server_digest(env->server);
         count_t count = {0};
         expect_status(&count, begin_nth(&till, &count, n), BELAY_EWRONGTYPE);
         assert_int_equal(strncmp(detail, HITS ": WRONGTYPE", sizeof HITS + 10), 0);
-        assert_true(server_digest(bed->server) == digest);
-        assert_int_equal(server_integer(bed->server, "PTTL", HITS, NULL), -1);
+        assert_true(server_digest(env->server) == digest);
+        assert_int_equal(server_integer(env->server, "PTTL", HITS, NULL), -1);
       }
     }
     expect_deleted(&till, "hits", true);
   }
 }
 
-TEST_IN(foreign_text_is_reported_and_kept, bed, bed_open_with(server_start(&with_digest), NULL)) {
+TEST_IN(foreign_text_is_reported_and_kept, env, env_open_with(server_start(&with_digest), NULL)) {
   static const char *const texts[] = {"many",
                                       "",
                                       "01",
@@ -115,26 +115,26 @@ TEST_IN(foreign_text_is_reported_and_kept, bed, bed_open_with(server_start(&with
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     till.then = keep_detail;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
       for (int n = 0; n < REMOVE; n++) {
         if (n == DELETE)
           continue;
-        server_do(bed->server, "FLUSHALL", NULL);
+        server_do(env->server, "FLUSHALL", NULL);
         if (n < ON_COUNTERS)
-          server_do(bed->server, "SET", HITS, texts[i], NULL);
+          server_do(env->server, "SET", HITS, texts[i], NULL);
         else
-          server_do(bed->server, "HSET", HITS, "f", texts[i], NULL);
-        uint64_t digest = server_digest(bed->server);
+          server_do(env->server, "HSET", HITS, "f", texts[i], NULL);
+        uint64_t digest = server_digest(env->server);
         count_t count = {0};
         expect_status(&count, begin_nth(&till, &count, n),
                       n == SET ? BELAY_EMISMATCH : BELAY_EWRONGTYPE);
         assert_int_equal(strncmp(detail, HITS ": ", sizeof HITS + 1), 0);
         if (n == SET)
-          assert_string_equal(server_string(bed->server, "GET", HITS, NULL), "1");
+          assert_string_equal(server_string(env->server, "GET", HITS, NULL), "1");
         else
-          assert_true(server_digest(bed->server) == digest);
+          assert_true(server_digest(env->server) == digest);
       }
   }
 }
@@ -144,13 +144,13 @@ TEST(group_larger_than_max_reply) {
   memset(large, 'x', sizeof large - 1);
   belay_client_options_t client = client_options();
   client.max_reply = 65536;
-  bed_t *bed = bed_open(&client);
+  env_t *env = env_open(&client);
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   till.then = keep_detail;
   for (int i = 0; i < 20; i++) {
     large[0] = (char)('a' + i);
-    server_do(bed->server, "HSET", HITS, large, "1", NULL);
+    server_do(env->server, "HSET", HITS, large, "1", NULL);
   }
   count_t count = {0};
   expect_status(&count, begin_nth(&till, &count, ALL), BELAY_EOVERFLOW);
@@ -159,19 +159,19 @@ TEST(group_larger_than_max_reply) {
   for (int i = 0; i < 257; i++)
     names[i] = name;
   assert_error(BEGIN(&till, &count, get_fields, KEY("hits"), names, 257, on_many), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 256 of them");
+  assert_string_equal(belay_detail(env->belay), "fields: NULL, or not 1 to 256 of them");
   expect_status(&count, BEGIN(&till, &count, get_fields, KEY("hits"), names, 256, on_many), 0);
-  assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).drops, 0);
+  env_close(env);
 }
 
 /* The server has executed it, and the answer is on its way when the connection is cut. */
-static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
+static void lose_the_answer(env_t *env, const char *command, int64_t calls) {
   do
-    uv_run(&bed->loop, UV_RUN_NOWAIT);
-  while (server_calls(bed->server, command) <= calls);
-  relay_cut(bed->relay);
-  relay_delay(bed->relay, 0);
+    uv_run(&env->loop, UV_RUN_NOWAIT);
+  while (server_calls(env->server, command) <= calls);
+  relay_cut(env->relay);
+  relay_delay(env->relay, 0);
 }
 
 /* An operation whose answer depends on the state before it is not repeated. A get is, and so is
@@ -196,45 +196,45 @@ RELAY_TEST(resent_operations) {
       {REMOVE, "hdel", BELAY_EUNKNOWN},
   };
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     if (rows[i].n < ON_COUNTERS)
-      server_do(bed->server, "SET", HITS, "5", NULL);
+      server_do(env->server, "SET", HITS, "5", NULL);
     else
-      server_do(bed->server, "HSET", HITS, "f", "5", NULL);
+      server_do(env->server, "HSET", HITS, "f", "5", NULL);
     count_t count = {0};
     expect_got(&till, "else", false, 0); /* there is a connection */
-    int64_t calls = server_calls(bed->server, rows[i].command);
-    relay_delay(bed->relay, RELAY_LONG);
+    int64_t calls = server_calls(env->server, rows[i].command);
+    relay_delay(env->relay, RELAY_LONG);
     assert_error(begin_nth(&till, &count, rows[i].n), 0);
-    lose_the_answer(bed, rows[i].command, calls < 0 ? 0 : calls);
+    lose_the_answer(env, rows[i].command, calls < 0 ? 0 : calls);
     assert_error(end_of_count(&count), rows[i].status);
     if (rows[i].n == ADD || rows[i].n == BOUNDED || rows[i].n == ONCE)
-      assert_string_equal(server_string(bed->server, "GET", HITS, NULL), "6");
+      assert_string_equal(server_string(env->server, "GET", HITS, NULL), "6");
     if (rows[i].n == ONCE || rows[i].n == GET)
       assert_int_equal(count.result.value, rows[i].n == ONCE ? 6 : 5);
     if (rows[i].n == FIELD || rows[i].n == FIELDS)
-      assert_string_equal(server_string(bed->server, "HGET", HITS, "f", NULL), "6");
+      assert_string_equal(server_string(env->server, "HGET", HITS, "f", NULL), "6");
   }
 }
 
 /* The connection is cut, or falls silent, at some time or other. */
 RELAY_TEST(operation_id_with_lost_replies) {
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   for (int64_t i = 1; i < 11; i++) {
     count_t count = {0};
     char id[8];
     snprintf(id, sizeof id, "op%d", (int)i);
-    relay_delay(bed->relay, 20);
+    relay_delay(env->relay, 20);
     assert_error(BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_result), 0);
-    bed_run_for(bed, i % 3 * 13);
+    env_run_for(env, i % 3 * 13);
     if (i % 5 == 4)
-      relay_silence(bed->relay);
+      relay_silence(env->relay);
     else
-      relay_cut(bed->relay);
-    relay_delay(bed->relay, 0);
+      relay_cut(env->relay);
+    relay_delay(env->relay, 0);
     assert_error(end_of_count(&count), 0);
     assert_int_equal(count.result.value, i);
     expect_got(&till, "hits", true, i);

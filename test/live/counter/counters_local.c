@@ -13,10 +13,10 @@ TEST_ON(sum_with_lost_replies, server, server_start(NULL)) {
   client.timeout_ms = 150 * slow();
   client.stall_timeout_ms = 100 * slow();
   client.reconnect_max_ms = 20;
-  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  env_t *env = env_open_at(relay_url(relay), &client);
   const belay_counter_options_t options = counter_options_every(5);
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   int64_t sum[3] = {0};
   static const char *const keys[] = {"a", "b", "c"};
   for (int round = 0; round < 16; round++) {
@@ -25,14 +25,14 @@ TEST_ON(sum_with_lost_replies, server, server_start(NULL)) {
       assert_error(add_local(&till, keys[i % 3], i + round), 0);
       sum[i % 3] += i + round;
       if (i % 6 == 5)
-        bed_run_for(bed, 2 + round % 5);
+        env_run_for(env, 2 + round % 5);
     }
     if (round % 8 == 7)
       relay_silence(relay);
     else if (round % 2 == 0)
       relay_cut(relay);
     else
-      bed_run_for(bed, 60);
+      env_run_for(env, 60);
   }
   relay_delay(relay, 0);
   expect_idle(&till);
@@ -41,27 +41,27 @@ TEST_ON(sum_with_lost_replies, server, server_start(NULL)) {
   belay_counter_stats_t stats = stats_of(&till);
   print_message("%d sums, %d sent again\n", (int)stats.sums, (int)stats.resends);
   assert_true(stats.resends > 0 && stats.counted == stats.sums && stats.lost == 0);
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
 }
 
-BED_TEST_OF(a_server_that_comes_back, o.timeout_ms = 60; o.reconnect_max_ms = 20) {
+ENV_TEST_OF(a_server_that_comes_back, o.timeout_ms = 60; o.reconnect_max_ms = 20) {
   const belay_counter_options_t options = counter_options_every(10);
   till_t till;
-  till_new(&till, bed, &options);
-  server_kill(bed->server);
+  till_new(&till, env, &options);
+  server_kill(env->server);
   for (int i = 0; i < 20; i++) {
     assert_error(add_local(&till, "hits", 1), 0);
-    bed_run_for(bed, 10);
+    env_run_for(env, 10);
   }
-  server_restart(bed->server);
+  server_restart(env->server);
   expect_idle(&till);
-  assert_int_equal(number_at(bed->server, HITS), 20);
+  assert_int_equal(number_at(env->server, HITS), 20);
   assert_int_equal(stats_of(&till).lost, 0);
-  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  server_do(env->server, "SCRIPT", "FLUSH", NULL);
   assert_error(add_local(&till, "hits", 1), 0);
   expect_idle(&till);
-  assert_int_equal(number_at(bed->server, HITS), 21);
+  assert_int_equal(number_at(env->server, HITS), 21);
 }
 
 static void expect_loss(const till_t *till, unsigned i, const char *key, int64_t amount, int status,
@@ -76,30 +76,30 @@ static void expect_loss(const till_t *till, unsigned i, const char *key, int64_t
 static char detail_of_loss[64];
 
 static void keep_detail(till_t *till) {
-  snprintf(detail_of_loss, sizeof detail_of_loss, "%s", belay_detail(till->bed->belay));
+  snprintf(detail_of_loss, sizeof detail_of_loss, "%s", belay_detail(till->env->belay));
 }
 
-BED_TEST(lasting_refusal_is_reported) {
+ENV_TEST(lasting_refusal_is_reported) {
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   till.then = keep_detail;
-  server_do(bed->server, "RPUSH", HITS, "x", NULL);
+  server_do(env->server, "RPUSH", HITS, "x", NULL);
   assert_error(add_local(&till, "hits", 3), 0);
   assert_error(add_local(&till, "other", 4), 0);
   expect_idle(&till);
   assert_int_equal(till.losses, 1);
   expect_loss(&till, 0, "hits", 3, BELAY_EWRONGTYPE, false);
   assert_non_null(strstr(detail_of_loss, HITS ": WRONGTYPE"));
-  server_do(bed->server, "SET", HITS, "9223372036854775807", NULL);
+  server_do(env->server, "SET", HITS, "9223372036854775807", NULL);
   assert_error(add_local(&till, "hits", 1), 0);
   expect_idle(&till);
   expect_loss(&till, 1, "hits", 1, BELAY_EOVERFLOW, false);
   assert_error(add_local(&till, "hits", -1), 0);
   expect_idle(&till);
-  assert_int_equal(number_at(bed->server, HITS), INT64_MAX - 1);
+  assert_int_equal(number_at(env->server, HITS), INT64_MAX - 1);
   assert_int_equal(stats_of(&till).lost, 2);
-  assert_int_equal(number_at(bed->server, "belay::counter::{other}"), 4);
+  assert_int_equal(number_at(env->server, "belay::counter::{other}"), 4);
 }
 
 /* However rarely sums are sent: one that is not answered is asked for while the server knows it. */
@@ -108,46 +108,46 @@ TEST_ON(unanswered_sum_is_resent_soon, server, server_start(NULL)) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 1000;
   client.reconnect_max_ms = 20;
-  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  env_t *env = env_open_at(relay_url(relay), &client);
   belay_counter_options_t options = counter_options_every(60000);
   options.op_ttl_ms = 5000;
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   expect_added(&till, "hits", 1, 1);
   relay_delay(relay, 100);
   assert_error(add_local(&till, "hits", 1), 0);
   assert_error(belay_counter_flush(till.counter), 0);
-  bed_run_for(bed, 20);
-  bed_until(bed, number_at(server, HITS) == 2);
+  env_run_for(env, 20);
+  env_until(env, number_at(server, HITS) == 2);
   relay_cut(relay);
   relay_delay(relay, 0);
   expect_idle(&till);
   assert_int_equal(stats_of(&till).resends, 1);
   assert_int_equal(stats_of(&till).counted, 1);
   assert_int_equal(number_at(server, HITS), 2);
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
 }
 
 /* A sum that the server may have forgotten is not sent again. */
-BED_TEST_OF(unanswered_sum_is_given_up, o.timeout_ms = lag()) {
+ENV_TEST_OF(unanswered_sum_is_given_up, o.timeout_ms = lag()) {
   belay_counter_options_t options = counter_options_every(1);
   options.op_ttl_ms = 1000;
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   expect_added(&till, "hits", 100, 100);
-  server_pause(bed->server);
+  server_pause(env->server);
   int64_t begun = clock_now();
   assert_error(add_local(&till, "hits", 7), 0);
-  bed_until(bed, till.losses == 1);
+  env_until(env, till.losses == 1);
   assert_true(clock_now() - begun < (1000 + 500 * slow() + lag()) * MS);
   expect_loss(&till, 0, "hits", 7, BELAY_EUNKNOWN, true);
   assert_true(stats_of(&till).resends > 0);
-  server_resume(bed->server);
+  server_resume(env->server);
   assert_error(add_local(&till, "hits", 1), 0);
   expect_idle(&till);
-  bed_until(bed, number_at(bed->server, HITS) >= 101);
-  int64_t value = number_at(bed->server, HITS);
+  env_until(env, number_at(env->server, HITS) >= 101);
+  int64_t value = number_at(env->server, HITS);
   assert_true(value == 101 || value == 108);
 }
 
@@ -157,32 +157,32 @@ static void begin_end(till_t *till, what_t what) {
   if (what == COUNTER)
     assert_error(begin_close_till(till), 0);
   else if (what == CLIENT)
-    assert_error(begin_client_close(till->bed), 0);
+    assert_error(begin_client_close(till->env), 0);
   else
-    assert_error(begin_belay_close(till->bed), 0);
+    assert_error(begin_belay_close(till->env), 0);
 }
 
 TEST(close_sends_sums) {
   for (what_t what = COUNTER; what < WHATS; what++) {
-    bed_t *bed = bed_open(NULL);
+    env_t *env = env_open(NULL);
     const belay_counter_options_t options = counter_options_every(60000);
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     for (int i = 0; i < 20; i++)
       assert_error(add_local(&till, i % 2 ? "hits" : "other", 1), 0);
     assert_error(belay_counter_flush(till.counter), 0);
-    uv_run(&bed->loop, UV_RUN_NOWAIT); /* perhaps these are on the way */
+    uv_run(&env->loop, UV_RUN_NOWAIT); /* perhaps these are on the way */
     assert_error(add_local(&till, "hits", 5), 0);
     begin_end(&till, what);
     assert_error(add_local(&till, "hits", 5), BELAY_ECLOSING);
     assert_error(belay_counter_flush(till.counter), BELAY_ECLOSING);
     if (what == COUNTER)
-      bed_until(bed, till.closed == 1);
+      env_until(env, till.closed == 1);
     else
-      bed_until(bed, bed->client_closed == 1 || bed->belay_closed == 1);
-    assert_int_equal(number_at(bed->server, HITS), 15);
+      env_until(env, env->client_closed == 1 || env->belay_closed == 1);
+    assert_int_equal(number_at(env->server, HITS), 15);
     assert_int_equal(till.losses, 0);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -191,31 +191,31 @@ TEST(close_is_bounded) {
   for (what_t what = COUNTER; what < WHATS; what++) {
     belay_client_options_t client = client_options();
     client.close_timeout_ms = 80;
-    bed_t *bed = bed_open(&client);
+    env_t *env = env_open(&client);
     const belay_counter_options_t options = counter_options_every(60000);
     till_t till;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     expect_added(&till, "hits", 1, 1);
     expect_added(&till, "other", 1, 1); /* connected, wherever they are */
-    server_pause(bed->server);
+    server_pause(env->server);
     assert_error(add_local(&till, "hits", 3), 0);
     assert_error(belay_counter_flush(till.counter), 0);
-    bed_run_for(bed, 20);
+    env_run_for(env, 20);
     assert_error(add_local(&till, "hits", 5), 0);
     assert_error(add_local(&till, "other", 7), 0);
     int64_t begun = clock_now();
     begin_end(&till, what);
     if (what == COUNTER)
-      bed_until(bed, till.closed == 1);
+      env_until(env, till.closed == 1);
     else
-      bed_until(bed, bed->client_closed == 1 || bed->belay_closed == 1);
+      env_until(env, env->client_closed == 1 || env->belay_closed == 1);
     assert_between((clock_now() - begun) / MS, 60, 80 + 500 * slow());
     assert_int_equal(till.losses, 3);
     expect_loss(&till, 0, "hits", 3, BELAY_ECANCELED, true);
     expect_loss(&till, 1, "hits", 5, BELAY_ECANCELED, false);
     expect_loss(&till, 2, "other", 7, BELAY_ECANCELED, true);
-    server_resume(bed->server);
-    bed_close(bed);
+    server_resume(env->server);
+    env_close(env);
   }
 }
 
@@ -228,37 +228,37 @@ static void close_it(till_t *till) {
 
 TEST(close_in_the_loss_callback) {
   for (to_close = COUNTER; to_close < WHATS; to_close++) {
-    bed_t *bed = bed_open(NULL);
+    env_t *env = env_open(NULL);
     const belay_counter_options_t options = counter_options_every(1);
     till_t till;
-    till_new(&till, bed, &options);
-    server_do(bed->server, "RPUSH", HITS, "x", NULL);
-    server_do(bed->server, "RPUSH", "belay::counter::{other}", "x", NULL);
+    till_new(&till, env, &options);
+    server_do(env->server, "RPUSH", HITS, "x", NULL);
+    server_do(env->server, "RPUSH", "belay::counter::{other}", "x", NULL);
     till.then = close_it;
     assert_error(add_local(&till, "hits", 3), 0);
     assert_error(add_local(&till, "other", 3), 0);
     assert_error(add_local(&till, "fine", 3), 0);
-    bed_until(bed, till.losses == 2);
+    env_until(env, till.losses == 2);
     if (to_close == COUNTER)
-      bed_until(bed, till.closed == 1);
+      env_until(env, till.closed == 1);
     else
-      bed_until(bed, bed->client_closed == 1 || bed->belay_closed == 1);
-    assert_int_equal(number_at(bed->server, "belay::counter::{fine}"), 3);
-    bed_close(bed);
+      env_until(env, env->client_closed == 1 || env->belay_closed == 1);
+    assert_int_equal(number_at(env->server, "belay::counter::{fine}"), 3);
+    env_close(env);
   }
 }
 
 /* Added in the callback, to the key that it is about. */
 static void add_again(till_t *till) {
   till->then = NULL;
-  server_do(till->bed->server, "DEL", HITS, NULL);
+  server_do(till->env->server, "DEL", HITS, NULL);
   assert_error(add_local(till, "hits", till->loss[0].amount), 0);
 }
 
 COUNTER_TEST_OF(add_in_the_loss_callback, o.batch_ms = 1) {
-  server_do(bed->server, "RPUSH", HITS, "x", NULL);
+  server_do(env->server, "RPUSH", HITS, "x", NULL);
   till->then = add_again;
   assert_error(add_local(till, "hits", 3), 0);
   expect_idle(till);
-  assert_int_equal(number_at(bed->server, HITS), 3);
+  assert_int_equal(number_at(env->server, HITS), 3);
 }

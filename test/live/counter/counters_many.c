@@ -41,7 +41,7 @@ COUNTER_TEST(many_in_one_round_trip) {
   static count_t count;
   const int64_t large = INT64_C(1) << 60;
   name_them(large);
-  uint64_t writes = client_stats(bed).writes;
+  uint64_t writes = client_stats(env).writes;
   for (int times = 1; times <= 2; times++) {
     expect_status(&count, BEGIN(till, &count, add_many, items, N, on_many), 0);
     for (int i = 0; i < N; i++) {
@@ -49,7 +49,7 @@ COUNTER_TEST(many_in_one_round_trip) {
       assert_int_equal(count.many[i].value, times * (large + i));
     }
   }
-  assert_true(client_stats(bed).writes - writes < N);
+  assert_true(client_stats(env).writes - writes < N);
   expect_all(till, large, 2);
   items[1] = items[2] = items[0]; /* one may come more than once */
   for (int i = 0; i < 3; i++)
@@ -70,18 +70,18 @@ static void expect_either(count_t *count, int error, int first, int other) {
     assert_error(count->status, first);
 }
 
-BED_TEST(each_has_its_own_status) {
+ENV_TEST(each_has_its_own_status) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
     till_t till;
     static count_t count;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     name_them(1);
-    server_do(bed->server, "FLUSHALL", NULL);
-    server_do(bed->server, "RPUSH", key_at(3), "x", NULL);
-    server_do(bed->server, "SET", key_at(5), "9223372036854775807", NULL);
-    server_do(bed->server, "SET", key_at(7), "many", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
+    server_do(env->server, "RPUSH", key_at(3), "x", NULL);
+    server_do(env->server, "SET", key_at(5), "9223372036854775807", NULL);
+    server_do(env->server, "SET", key_at(7), "many", NULL);
     expect_either(&count, BEGIN(&till, &count, add_many, items, N, on_many), BELAY_EWRONGTYPE,
                   BELAY_EOVERFLOW);
     for (int i = 0; i < N; i++) {
@@ -96,9 +96,9 @@ BED_TEST(each_has_its_own_status) {
       assert_int_equal(count.many[i].value, i == 3 || i == 7 ? 0 : i == 5 ? INT64_MAX : 1 + i);
     }
     for (int i = 3; i <= 7; i += 2)
-      server_do(bed->server, "DEL", key_at(i), NULL);
+      server_do(env->server, "DEL", key_at(i), NULL);
     if (lives)
-      expect_no_key_for_ever(bed->server);
+      expect_no_key_for_ever(env->server);
   }
 }
 
@@ -109,9 +109,9 @@ COUNTER_TEST_OF(script_cache_flushed, o.ttl_ms = 100000) {
   for (int times = 1; times <= 3; times++) {
     expect_status(&count, BEGIN(till, &count, add_many, items, N, on_many), 0);
     expect_all(till, 1, times);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
   }
-  expect_no_key_for_ever(bed->server);
+  expect_no_key_for_ever(env->server);
 }
 
 /* A script's text goes to the server once, and not with each of them. */
@@ -119,52 +119,52 @@ TEST(script_text_is_sent_once) {
   for (int ids = 0; ids < 2; ids++) {
     belay_client_options_t client = client_options();
     client.max_bytes = 100000;
-    bed_t *bed = bed_open(&client);
+    env_t *env = env_open(&client);
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
     till_t till;
     static count_t count;
-    till_new(&till, bed, &options);
+    till_new(&till, env, &options);
     name_them(1);
     for (int i = 0; i < N && ids; i++) {
       items[i].op_id = KEY("op");
     }
     expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
     expect_all(&till, 1, 1);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
 /* They are found again where they were put, however many connections there are. */
-BED_TEST_OF(add_many_unreachable, o.connections = 4; o.reconnect_max_ms = 50) {
+ENV_TEST_OF(add_many_unreachable, o.connections = 4; o.reconnect_max_ms = 50) {
   static count_t count;
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   name_them(1);
-  server_kill(bed->server);
+  server_kill(env->server);
   count.request.timeout_ms = 100;
   expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), BELAY_EUNREACHABLE);
   for (int i = 0; i < N; i++)
     assert_error(count.many[i].status, BELAY_EUNREACHABLE);
-  server_restart(bed->server);
+  server_restart(env->server);
   for (int i = 0; i < N; i++)
     expect_added(&till, names[i], 1 + i, 1 + i);
   expect_all(&till, 1, 1);
 }
 
-BED_TEST_OF(add_many_canceled, o.connections = 4) {
+ENV_TEST_OF(add_many_canceled, o.connections = 4) {
   static count_t count, another;
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   name_them(1);
   expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
-  server_pause(bed->server);
+  server_pause(env->server);
   for (int i = 0; i < 2; i++) {
     assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
     assert_error(BEGIN(&till, &another, get_many, keys, N, on_many), 0);
     assert_error(BEGIN(&till, &another, get_many, keys, N, on_many), BELAY_ESTATE);
     if (i == 0)
-      bed_run_for(bed, 20);
+      env_run_for(env, 20);
     if (i == 0)
       assert_error(belay_request_cancel(&count.request), 0);
     else
@@ -176,8 +176,8 @@ BED_TEST_OF(add_many_canceled, o.connections = 4) {
       assert_error(belay_request_cancel(&another.request), 0);
     assert_error(end_of_count(&another), BELAY_ECANCELED);
   }
-  bed_until(bed, till.closed == 1);
-  server_resume(bed->server);
+  env_until(env, till.closed == 1);
+  server_resume(env->server);
 }
 
 /* With operation ids they are sent again, and count once; without, it is not known. */
@@ -187,9 +187,9 @@ TEST(add_many_lost_replies) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = relay_client_options();
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  env_t *env = env_open_at(relay_url(relay), &options);
   till_t till;
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   int64_t times = 0;
   for (int with_ids = 0; with_ids < 2; with_ids++)
     for (int round = 0; round < 3; round++) {
@@ -203,7 +203,7 @@ TEST(add_many_lost_replies) {
       assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
       times++;
       do
-        uv_run(&bed->loop, UV_RUN_NOWAIT);
+        uv_run(&env->loop, UV_RUN_NOWAIT);
       while (server_string(server, "GET", key_at(N - 1), NULL) == NULL ||
              atoll(server_string(server, "GET", key_at(N - 1), NULL)) < times * N);
       relay_cut(relay);
@@ -215,7 +215,7 @@ TEST(add_many_lost_replies) {
       }
       expect_all(&till, 1, times);
     }
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
   server_stop(server);
 }
@@ -226,26 +226,26 @@ static const char *shard_at(int i) {
   return key;
 }
 
-BED_TEST(a_counter_in_shards) {
+ENV_TEST(a_counter_in_shards) {
   enum { SHARDS = 8, ADDS = 80 };
   belay_counter_options_t options = counter_options();
   options.shards = SHARDS;
   options.ttl_ms = 100000;
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   expect_got(&till, "hits", false, 0);
   for (int i = 1; i <= ADDS; i++)
     expect_add_status(&till, "hits", i, 0);
   expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2);
-  assert_int_equal(server_keys(bed->server), SHARDS);
+  assert_int_equal(server_keys(env->server), SHARDS);
   int64_t sum = 0;
   for (int i = 0; i < SHARDS; i++) {
-    int64_t value = atoll(server_string(bed->server, "GET", shard_at(i), NULL));
+    int64_t value = atoll(server_string(env->server, "GET", shard_at(i), NULL));
     assert_between(value, 1, ADDS * (ADDS + 1) / SHARDS); /* each had its turns */
     sum += value;
   }
   assert_int_equal(sum, ADDS * (ADDS + 1) / 2);
-  expect_no_key_for_ever(bed->server);
+  expect_no_key_for_ever(env->server);
   for (int i = 0; i < 50; i++) {
     char id[8];
     snprintf(id, sizeof id, "op%d", i / 2); /* each twice: the second time it goes where it was */
@@ -282,10 +282,10 @@ COUNTER_TEST_OF(sum_of_shards, o.shards = 4) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     static count_t count;
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     for (int j = 0; j < 4; j++)
       if (rows[i].values[j] != NULL)
-        server_do(bed->server, "SET", shard_at(j), rows[i].values[j], NULL);
+        server_do(env->server, "SET", shard_at(j), rows[i].values[j], NULL);
     expect_status(&count, BEGIN(till, &count, get, KEY("hits"), on_result), rows[i].status);
     if (rows[i].status == 0)
       assert_int_equal(count.result.value, rows[i].sum);
@@ -304,20 +304,20 @@ COUNTER_TEST_OF(operations_refused_with_shards, o.shards = 2) {
   const belay_bytes_t name = {"f", 1};
   const belay_counter_add_item_t item = {.key = KEY("f"), .delta = 1};
   assert_error(BEGIN(till, &count, set, KEY("hits"), 1, on_result), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "a set: not of a counter with shards");
+  assert_string_equal(belay_detail(env->belay), "a set: not of a counter with shards");
   assert_error(BEGIN(till, &count, add_bounded, KEY("hits"), 1,
                      &(belay_counter_bounds_t){.min = 0, .max = 1}, on_result),
                BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "a bounded add: not of a counter with shards");
+  assert_string_equal(belay_detail(env->belay), "a bounded add: not of a counter with shards");
   assert_error(BEGIN(till, &count, add_field, KEY("hits"), KEY("f"), 1, on_result), BELAY_EINVAL);
   assert_error(BEGIN(till, &count, get_field, KEY("hits"), KEY("f"), on_result), BELAY_EINVAL);
   assert_error(BEGIN(till, &count, add_fields, KEY("hits"), &item, 1, on_many), BELAY_EINVAL);
   assert_error(BEGIN(till, &count, get_fields, KEY("hits"), &name, 1, on_many), BELAY_EINVAL);
   assert_error(BEGIN(till, &count, get_all, KEY("hits"), 1, on_all), BELAY_EINVAL);
   assert_error(BEGIN(till, &count, delete_fields, KEY("hits"), &name, 1, on_result), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "fields: not of a counter with shards");
+  assert_string_equal(belay_detail(env->belay), "fields: not of a counter with shards");
   static belay_bytes_t too_many[BELAY_COUNTER_MANY_MAX / 2 + 1];
   assert_error(BEGIN(till, &count, get_many, too_many, BELAY_COUNTER_MANY_MAX / 2 + 1, on_many),
                BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 32768 of them");
+  assert_string_equal(belay_detail(env->belay), "keys: NULL, or not 1 to 32768 of them");
 }

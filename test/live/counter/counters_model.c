@@ -20,7 +20,7 @@ typedef struct operation {
 } operation_t;
 
 typedef struct model {
-  bed_t *bed;
+  env_t *env;
   till_t till;
   bool lives; /* the handle has a ttl */
   uint64_t random;
@@ -260,8 +260,8 @@ static void play(model_t *m, bool lives, int64_t max_ops) {
   options.extend_ttl = lives;
   options.max_ops = max_ops;
   m->lives = lives;
-  till_new(&m->till, m->bed, &options);
-  server_do(m->bed->server, "FLUSHALL", NULL);
+  till_new(&m->till, m->env, &options);
+  server_do(m->env->server, "FLUSHALL", NULL);
   memset(m->counters, 0, sizeof m->counters);
   memset(m->fields, 0, sizeof m->fields);
   memset(m->operations, 0, sizeof m->operations);
@@ -272,19 +272,19 @@ static void play(model_t *m, bool lives, int64_t max_ops) {
   }
   check(m);
   if (lives)
-    expect_no_key_for_ever(m->bed->server);
+    expect_no_key_for_ever(m->env->server);
   assert_error(begin_close_till(&m->till), 0);
-  bed_until(m->bed, m->till.closed == 1);
+  env_until(m->env, m->till.closed == 1);
 }
 
 TEST(same_as_model) {
   static model_t m;
-  m = (model_t){.bed = bed_open(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
+  m = (model_t){.env = env_open(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
   play(&m, false, 0);
   play(&m, true, NAMES * OPERATIONS);
   print_message("%u applied, %u out of bounds, %u beyond the range, %u repeated, %u mismatched\n",
                 m.applied, m.refused, m.overflows, m.repeats, m.mismatches);
   assert_true(m.applied > 3000 && m.refused > 500 && m.overflows > 500 && m.repeats > 200 &&
               m.mismatches > 50);
-  bed_close(m.bed);
+  env_close(m.env);
 }

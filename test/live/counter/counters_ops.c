@@ -10,11 +10,11 @@
 #define OPS HITS "::ops"
 
 /* The record says that the operation need not be known any more. */
-static void age(bed_t *bed, const char *id, const char *rest) {
+static void age(env_t *env, const char *id, const char *rest) {
   char field[32], text[64];
   snprintf(field, sizeof field, "i%s", id);
   snprintf(text, sizeof text, "%s", rest);
-  server_do(bed->server, "HSET", OPS, field, text, NULL);
+  server_do(env->server, "HSET", OPS, field, text, NULL);
 }
 
 COUNTER_TEST_OF(max_ops_bounds_records, o.max_ops = 3) {
@@ -30,18 +30,18 @@ COUNTER_TEST_OF(max_ops_bounds_records, o.max_ops = 3) {
   expect_status(
       &count, BEGIN(till, &count, add_once, KEY("hits"), 1, belay_bytes(id, sizeof id), on_result),
       0);
-  assert_int_equal(server_keys(bed->server), 4); /* two counters and their records */
-  assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 3500000, 3600000);
+  assert_int_equal(server_keys(env->server), 4); /* two counters and their records */
+  assert_between(server_integer(env->server, "PTTL", OPS, NULL), 3500000, 3600000);
   for (int i = 0; i < 2; i++) { /* it is full */
     expect_once_status(till, "hits", 1, "four", BELAY_EBUSY);
     expect_got(till, "hits", true, LARGE + 6);
     expect_once(till, "hits", LARGE, "two", LARGE + 5);
   }
-  age(bed, "two", "1 1 9007199254740992 9007199254740997"); /* not the oldest one */
+  age(env, "two", "1 1 9007199254740992 9007199254740997"); /* not the oldest one */
   expect_once_status(till, "hits", 1, "four", BELAY_EBUSY);
-  age(bed, "one", "0 1 5 5");
+  age(env, "one", "0 1 5 5");
   expect_once(till, "hits", 1, "four", LARGE + 7); /* for which both make room */
-  assert_int_equal(server_integer(bed->server, "HLEN", OPS, NULL), 3 + 2 * 2);
+  assert_int_equal(server_integer(env->server, "HLEN", OPS, NULL), 3 + 2 * 2);
   expect_once(till, "hits", 1, "one", LARGE + 8); /* it is another one by now */
   expect_once(till, "hits", 1, "one", LARGE + 8);
   expect_once_status(till, "hits", 1, "five", BELAY_EBUSY);
@@ -52,16 +52,16 @@ COUNTER_TEST_OF(max_ops_bounds_records, o.max_ops = 3) {
 COUNTER_TEST_OF(expired_operation_id_counts_again, o.max_ops = 100) {
   expect_once(till, "hits", 1, "first", 1);
   expect_once(till, "hits", 1, "again", 2);
-  age(bed, "again", "1 1 1 2"); /* behind one that must be known */
+  age(env, "again", "1 1 1 2"); /* behind one that must be known */
   expect_once(till, "hits", 1, "again", 3);
-  age(bed, "first", "0 1 1 1");
+  age(env, "first", "0 1 1 1");
   for (int i = 0; i < 60; i++) {
     char id[16];
     snprintf(id, sizeof id, "op%d", i);
     expect_once(till, "hits", 1, id, 4 + i);
     expect_once(till, "hits", 1, "again", 3);
   }
-  assert_int_equal(server_integer(bed->server, "HLEN", OPS, NULL), 3 + 2 * 61);
+  assert_int_equal(server_integer(env->server, "HLEN", OPS, NULL), 3 + 2 * 61);
 }
 
 /* A thousand adds leave two keys; a request that may be sent again for longer is known for longer.
@@ -74,9 +74,9 @@ COUNTER_TEST_OF(operations_leave_one_key, o.max_ops = 1000; o.op_ttl_ms = 1000) 
     snprintf(id, sizeof id, "op%d", i);
     expect_once_status(till, "hits", 1, id, 0);
   }
-  assert_int_equal(server_keys(bed->server), 2);
-  assert_int_equal(number_at(bed->server, HITS), 1000);
-  assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 250000, 303002);
+  assert_int_equal(server_keys(env->server), 2);
+  assert_int_equal(number_at(env->server, HITS), 1000);
+  assert_between(server_integer(env->server, "PTTL", OPS, NULL), 250000, 303002);
 }
 
 COUNTER_TEST_OF(damaged_records, o.max_ops = 3) {
@@ -92,33 +92,33 @@ COUNTER_TEST_OF(damaged_records, o.max_ops = 3) {
                                           {"until", "-1"},
                                           {"next", "1000000000000000000000"}};
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     if (i > 0)
       expect_once(till, "hits", 5, "good", 5);
-    server_do(bed->server, "HSET", OPS, fields[i][0], fields[i][1], NULL);
+    server_do(env->server, "HSET", OPS, fields[i][0], fields[i][1], NULL);
     expect_once_status(till, "hits", 5, "bad", BELAY_EMISMATCH);
-    assert_int_equal(number_at(bed->server, HITS), i > 0 ? 5 : 0);
+    assert_int_equal(number_at(env->server, HITS), i > 0 ? 5 : 0);
   }
-  server_do(bed->server, "FLUSHALL", NULL);
-  server_do(bed->server, "SET", OPS, "x", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
+  server_do(env->server, "SET", OPS, "x", NULL);
   expect_once_status(till, "hits", 5, "bad", BELAY_EWRONGTYPE);
-  assert_int_equal(number_at(bed->server, HITS), 0);
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(number_at(env->server, HITS), 0);
+  assert_int_equal(client_stats(env).drops, 0);
 }
 
 /* A sum that finds no room waits for it. */
-BED_TEST(local_sums_with_max_ops) {
+ENV_TEST(local_sums_with_max_ops) {
   belay_counter_options_t options = counter_options_every(5);
   options.max_ops = 1;
   till_t till;
-  till_new(&till, bed, &options);
+  till_new(&till, env, &options);
   assert_error(add_local(&till, "hits", 2), 0);
   expect_idle(&till);
   assert_error(add_local(&till, "hits", 3), 0);
-  bed_until(bed, stats_of(&till).resends > 0);
-  assert_int_equal(number_at(bed->server, HITS), 2);
-  server_do(bed->server, "DEL", OPS, NULL);
+  env_until(env, stats_of(&till).resends > 0);
+  assert_int_equal(number_at(env->server, HITS), 2);
+  server_do(env->server, "DEL", OPS, NULL);
   expect_idle(&till);
-  assert_int_equal(number_at(bed->server, HITS), 5);
+  assert_int_equal(number_at(env->server, HITS), 5);
   assert_int_equal(stats_of(&till).lost, 0);
 }

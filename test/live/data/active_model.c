@@ -11,7 +11,7 @@
 enum { USERS = 60, PERIODS = 24, ARCHIVES = 3, STEPS = 2500 };
 
 typedef struct model {
-  bed_t *bed;
+  env_t *env;
   belay_active_t *active;
   uint64_t random;
   int64_t first; /* the number of the first period */
@@ -38,7 +38,7 @@ static size_t name(char *out, int user) {
 /* The server's count for exactly these users. */
 static int64_t reference(model_t *m, uint64_t users) {
   static char names[USERS][16];
-  server_do(m->bed->server, "DEL", "reference", NULL);
+  server_do(m->env->server, "DEL", "reference", NULL);
   for (int i = 0; i < USERS;) {
     resp_words_t words = {2, {"PFADD", "reference"}, {5, 9}};
     for (; i < USERS && words.count < RESP_WORDS; i++)
@@ -46,10 +46,10 @@ static int64_t reference(model_t *m, uint64_t users) {
         words.len[words.count] = name(names[i], i);
         words.word[words.count++] = names[i];
       }
-    assert_int_equal(server_ask_words(m->bed->server, &words)->type, RESP_INTEGER);
+    assert_int_equal(server_ask_words(m->env->server, &words)->type, RESP_INTEGER);
   }
-  int64_t count = server_integer(m->bed->server, "PFCOUNT", "reference", NULL);
-  server_do(m->bed->server, "DEL", "reference", NULL);
+  int64_t count = server_integer(m->env->server, "PFCOUNT", "reference", NULL);
+  server_do(m->env->server, "DEL", "reference", NULL);
   return count;
 }
 
@@ -64,7 +64,7 @@ static void step_mark(model_t *m) {
     users[i] = (belay_bytes_t){names[i], name(names[i], user)};
     m->seen[period] |= UINT64_C(1) << user;
   }
-  seen_ok(m->bed, &seen,
+  seen_ok(m->env, &seen,
           belay_active_mark_many(m->active, r_, users, n, time_in(m, period), on_seen));
   m->marks++;
 }
@@ -83,7 +83,7 @@ static void step_last(model_t *m) {
   size_t n = 1 + below(m, 4);
   for (size_t i = 0; i < n; i++)
     spans[i] = 1 + (uint32_t)below(m, 2 * PERIODS);
-  seen_ok(m->bed, &seen,
+  seen_ok(m->env, &seen,
           belay_active_count_last(m->active, r_, time_in(m, to), spans, n, on_seen_counts));
   assert_int_equal(seen.n, n);
   for (size_t i = 0; i < n; i++)
@@ -96,13 +96,13 @@ static void step_span(model_t *m) {
   int from = (int)below(m, PERIODS), to = from + (int)below(m, (uint64_t)(PERIODS - from));
   int64_t from_ms = time_in(m, from), to_ms = time_in(m, to);
   if (below(m, 3) == 0) {
-    seen_ok(m->bed, &seen, belay_active_clear(m->active, r_, from_ms, to_ms, on_seen));
+    seen_ok(m->env, &seen, belay_active_clear(m->active, r_, from_ms, to_ms, on_seen));
     for (int i = from; i <= to; i++)
       m->seen[i] = 0;
     m->clears++;
     return;
   }
-  seen_ok(m->bed, &seen, belay_active_count_span(m->active, r_, from_ms, to_ms, on_seen_counts));
+  seen_ok(m->env, &seen, belay_active_count_span(m->active, r_, from_ms, to_ms, on_seen_counts));
   assert_int_equal(seen.counts[0], reference(m, seen_in(m, from, to)));
   m->counts++;
 }
@@ -114,11 +114,11 @@ static void step_archive(model_t *m) {
   size_t one = below(m, ARCHIVES), from = below(m, PERIODS), to = from + below(m, PERIODS - from);
   switch (below(m, 4)) {
   case 0:
-    seen_ok(m->bed, &seen, belay_active_clear_archives(m->active, r_, &all[one], 1, on_seen));
+    seen_ok(m->env, &seen, belay_active_clear_archives(m->active, r_, &all[one], 1, on_seen));
     m->archived[one] = 0;
     break;
   case 1:
-    seen_ok(m->bed, &seen,
+    seen_ok(m->env, &seen,
             belay_active_count_archives(m->active, r_, all, one + 1, on_seen_counts));
     uint64_t users = 0;
     for (size_t i = 0; i <= one; i++)
@@ -127,7 +127,7 @@ static void step_archive(model_t *m) {
     break;
   default:
     m->archived[one] |= seen_in(m, (int)from, (int)to);
-    seen_ok(m->bed, &seen,
+    seen_ok(m->env, &seen,
             belay_active_archive(m->active, r_, time_in(m, (int)from), time_in(m, (int)to),
                                  belay_bytes(labels[one], 1), on_seen_counts));
     assert_int_equal(seen.counts[0], reference(m, m->archived[one]));
@@ -136,16 +136,16 @@ static void step_archive(model_t *m) {
 }
 
 static void play(belay_active_unit_t unit, int32_t offset_minutes, uint64_t seed) {
-  model_t m = {.bed = bed_open(NULL), .random = seed};
+  model_t m = {.env = env_open(NULL), .random = seed};
   belay_active_options_t options;
   belay_active_options_init(&options);
   options.name = belay_string("m{}::");
   options.unit = unit;
   options.utc_offset_minutes = offset_minutes;
-  assert_error(belay_active_new(m.bed->client, &options, &m.active), 0);
+  assert_error(belay_active_new(m.env->client, &options, &m.active), 0);
   m.unit = unit == BELAY_ACTIVE_DAY ? 24 * HOUR : HOUR;
   m.offset = offset_minutes * INT64_C(60000);
-  m.first = server_now_ms(m.bed->server) / m.unit - PERIODS + 3; /* some are yet to come */
+  m.first = server_now_ms(m.env->server) / m.unit - PERIODS + 3; /* some are yet to come */
   for (int i = 0; i < STEPS; i++) {
     uint64_t what = below(&m, 20);
     if (what < 9)
@@ -157,13 +157,13 @@ static void play(belay_active_unit_t unit, int32_t offset_minutes, uint64_t seed
     else if (what < 19)
       step_archive(&m);
     else
-      server_do(m.bed->server, "SCRIPT", "FLUSH", NULL);
+      server_do(m.env->server, "SCRIPT", "FLUSH", NULL);
     if (i % 250 == 0)
-      expect_ttls(m.bed->server);
+      expect_ttls(m.env->server);
   }
-  expect_ttls(m.bed->server);
+  expect_ttls(m.env->server);
   assert_true(m.marks > 500 && m.counts > 300 && m.archives > 100 && m.clears > 50);
-  bed_close(m.bed);
+  env_close(m.env);
 }
 
 TEST(days_match_model) {

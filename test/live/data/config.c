@@ -1,14 +1,14 @@
 /* Configuration records: their content, conflicts, and their end. */
 #include <stdio.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/fixtures/data/permits.h"
 
 #define RECORD "belay::permission::{forum}::config"
 
 /* A handle and the result of its last request. */
 typedef struct notary {
-  bed_t *bed;
+  env_t *env;
   belay_config_t *config;
   belay_request_t request;
   unsigned begun, ended;
@@ -25,7 +25,7 @@ static void on_config(belay_request_t *request, int status, const belay_config_f
   notary_t *notary = request->data;
   char lines[BELAY_CONFIG_FIELDS_MAX][64];
   assert_int_equal(fields != NULL, status == 0);
-  bed_note(notary->bed, status);
+  env_note(notary->env, status);
   notary->ended++;
   notary->status = status;
   notary->fields[0] = '\0';
@@ -36,22 +36,22 @@ static void on_config(belay_request_t *request, int status, const belay_config_f
     strcat(notary->fields, lines[i]);
 }
 
-static void notary_of(notary_t *notary, bed_t *bed, belay_config_kind_t kind, int64_t ttl_ms) {
+static void notary_of(notary_t *notary, env_t *env, belay_config_kind_t kind, int64_t ttl_ms) {
   belay_config_options_t options;
   belay_config_options_init(&options);
-  *notary = (notary_t){.bed = bed};
+  *notary = (notary_t){.env = env};
   notary->request.data = notary;
   options.kind = kind;
   options.name = belay_bytes(kind == BELAY_CONFIG_PRESENCE ? "forum" : NULL,
                              kind == BELAY_CONFIG_PRESENCE ? 5 : 0);
   options.ttl_ms = ttl_ms;
   options.data = notary;
-  assert_error(belay_config_new(bed->client, &options, &notary->config), 0);
+  assert_error(belay_config_new(env->client, &options, &notary->config), 0);
   assert_ptr_equal(belay_config_data(notary->config), notary);
 }
 
 static int end_of(notary_t *notary) {
-  bed_until(notary->bed, notary->ended == notary->begun);
+  env_until(notary->env, notary->ended == notary->begun);
   return notary->status;
 }
 
@@ -74,18 +74,18 @@ static int open_key(notary_t *notary, const char *key, const char *name, const c
   return end_of(notary);
 }
 
-BED_TEST(first_record_wins) {
+ENV_TEST(first_record_wins) {
   notary_t a, b;
-  notary_of(&a, bed, BELAY_CONFIG_PERMISSION, 0);
-  notary_of(&b, bed, BELAY_CONFIG_PERMISSION, 0);
+  notary_of(&a, env, BELAY_CONFIG_PERMISSION, 0);
+  notary_of(&b, env, BELAY_CONFIG_PERMISSION, 0);
   assert_error(read_key(&a, "forum"), BELAY_EABSENT);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   assert_error(open_key(&a, "forum", "width", "3", BELAY_CONFIG_SAME), 0);
   assert_string_equal(a.fields, "width=3 ");
   assert_error(open_key(&a, "forum", "width", "3", BELAY_CONFIG_SAME), 0);
   assert_error(read_key(&b, "forum"), 0);
   assert_string_equal(b.fields, "width=3 ");
-  assert_int_equal(server_integer(bed->server, "PTTL", RECORD, NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", RECORD, NULL), -1);
 
   /* both values are named, and nothing of the call was written */
   const belay_config_field_t fields[] = {{.name = "more", .value = "x"},
@@ -94,16 +94,16 @@ BED_TEST(first_record_wins) {
                0);
   b.begun++;
   assert_error(end_of(&b), BELAY_EMISMATCH);
-  assert_non_null(strstr(bed->detail, "width is \"3\" in the record, \"8\" was given"));
-  assert_non_null(strstr(bed->detail, RECORD));
+  assert_non_null(strstr(env->detail, "width is \"3\" in the record, \"8\" was given"));
+  assert_non_null(strstr(env->detail, RECORD));
   assert_error(read_key(&b, "forum"), 0);
   assert_string_equal(b.fields, "width=3 ");
   assert_error(read_key(&b, "another"), BELAY_EABSENT);
 }
 
-BED_TEST(rules_of_fields) {
+ENV_TEST(rules_of_fields) {
   notary_t n;
-  notary_of(&n, bed, BELAY_CONFIG_RANKING, 0);
+  notary_of(&n, env, BELAY_CONFIG_RANKING, 0);
   assert_error(open_key(&n, "b", "max", "9", BELAY_CONFIG_LARGEST), 0);
   assert_error(open_key(&n, "b", "max", "10", BELAY_CONFIG_LARGEST), 0);
   assert_string_equal(n.fields, "max=10 ");
@@ -117,21 +117,21 @@ BED_TEST(rules_of_fields) {
   assert_string_equal(n.fields, "max=10 ttl=4 ");
 }
 
-BED_TEST(open_restarts_ttl) {
+ENV_TEST(open_restarts_ttl) {
   notary_t brief, endless;
-  notary_of(&brief, bed, BELAY_CONFIG_PERMISSION, 100000);
-  notary_of(&endless, bed, BELAY_CONFIG_PERMISSION, 0);
+  notary_of(&brief, env, BELAY_CONFIG_PERMISSION, 100000);
+  notary_of(&endless, env, BELAY_CONFIG_PERMISSION, 0);
   for (int i = 0; i < 2; i++) {
     assert_error(open_key(&brief, "forum", "width", "3", BELAY_CONFIG_SAME), 0);
-    assert_in_range(server_integer(bed->server, "PTTL", RECORD, NULL), 50000, 100000);
-    server_do(bed->server, "PEXPIRE", RECORD, "40000", NULL);
+    assert_in_range(server_integer(env->server, "PTTL", RECORD, NULL), 50000, 100000);
+    server_do(env->server, "PEXPIRE", RECORD, "40000", NULL);
   }
   assert_error(read_key(&brief, "forum"), 0); /* which leaves it alone */
-  assert_in_range(server_integer(bed->server, "PTTL", RECORD, NULL), 1, 40000);
+  assert_in_range(server_integer(env->server, "PTTL", RECORD, NULL), 1, 40000);
   assert_error(open_key(&endless, "forum", "width", "3", BELAY_CONFIG_SAME), 0);
-  assert_int_equal(server_integer(bed->server, "PTTL", RECORD, NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", RECORD, NULL), -1);
   assert_error(open_key(&brief, "forum", "width", "4", BELAY_CONFIG_SAME), BELAY_EMISMATCH);
-  assert_int_equal(server_integer(bed->server, "PTTL", RECORD, NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", RECORD, NULL), -1);
 }
 
 static void on_board(belay_request_t *request, int status, int64_t count) {
@@ -143,48 +143,48 @@ static void on_site(belay_request_t *request, int status) {
   *(int *)request->data = status;
 }
 
-BED_TEST(clear_removes_record) {
+ENV_TEST(clear_removes_record) {
   notary_t n[3];
   gate_t gate;
   for (int kind = 0; kind < 3; kind++) {
     const char *key = kind == BELAY_CONFIG_PRESENCE ? NULL : "forum";
-    notary_of(&n[kind], bed, (belay_config_kind_t)kind, 0);
+    notary_of(&n[kind], env, (belay_config_kind_t)kind, 0);
     assert_error(open_key(&n[kind], key, "a", "b", BELAY_CONFIG_SAME), 0);
   }
-  assert_int_equal(server_keys(bed->server), 3);
-  gate_new(&gate, bed, 4);
+  assert_int_equal(server_keys(env->server), 3);
+  gate_new(&gate, env, 4);
   expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
-  assert_int_equal(server_keys(bed->server), 2);
+  assert_int_equal(server_keys(env->server), 2);
 
   int status = 1;
   belay_request_t request = {.data = &status};
   belay_ranking_t *ranking;
-  assert_error(belay_ranking_new(bed->client, NULL, &ranking), 0);
+  assert_error(belay_ranking_new(env->client, NULL, &ranking), 0);
   assert_error(belay_ranking_clear(ranking, &request, belay_string("forum"), on_board), 0);
-  bed_until(bed, status != 1);
+  env_until(env, status != 1);
   assert_error(status, 0);
-  assert_int_equal(server_keys(bed->server), 1);
+  assert_int_equal(server_keys(env->server), 1);
 
   belay_presence_t *presence;
   belay_presence_options_t options;
   belay_presence_options_init(&options);
   options.name = belay_string("forum");
   options.max_id = UINT32_MAX;
-  assert_error(belay_presence_new(bed->client, &options, &presence), 0);
+  assert_error(belay_presence_new(env->client, &options, &presence), 0);
   status = 1;
   assert_error(belay_presence_reset(presence, &request, on_site), 0);
-  bed_until(bed, status != 1);
+  env_until(env, status != 1);
   assert_error(status, 0);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
-BED_TEST(foreign_hash_is_refused) {
+ENV_TEST(foreign_hash_is_refused) {
   notary_t n;
-  notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
-  server_do(bed->server, "SET", RECORD, "x", NULL);
+  notary_of(&n, env, BELAY_CONFIG_PERMISSION, 0);
+  server_do(env->server, "SET", RECORD, "x", NULL);
   assert_error(read_key(&n, "forum"), BELAY_EWRONGTYPE);
   assert_error(open_key(&n, "forum", "a", "b", BELAY_CONFIG_SAME), BELAY_EWRONGTYPE);
-  server_do(bed->server, "DEL", RECORD, NULL);
+  server_do(env->server, "DEL", RECORD, NULL);
   char name[16];
   for (int i = 0; i < 32; i++) {
     snprintf(name, sizeof name, "f%d", i);
@@ -192,18 +192,18 @@ BED_TEST(foreign_hash_is_refused) {
   }
   assert_error(read_key(&n, "forum"), 0);
   assert_error(open_key(&n, "forum", "f32", "", BELAY_CONFIG_SAME), BELAY_EMISMATCH);
-  assert_int_equal(server_integer(bed->server, "HLEN", RECORD, NULL), 32);
-  server_do(bed->server, "HSET", RECORD, "f32", "", NULL);
+  assert_int_equal(server_integer(env->server, "HLEN", RECORD, NULL), 32);
+  server_do(env->server, "HSET", RECORD, "f32", "", NULL);
   assert_error(read_key(&n, "forum"), BELAY_EMISMATCH);
   assert_error(open_key(&n, "forum", "f1", "", BELAY_CONFIG_SAME), BELAY_EMISMATCH);
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(client_stats(env).drops, 0);
 }
 
-BED_TEST(arguments_are_checked) {
+ENV_TEST(arguments_are_checked) {
   notary_t n, site;
   belay_config_t *none;
-  notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
-  notary_of(&site, bed, BELAY_CONFIG_PRESENCE, 0);
+  notary_of(&n, env, BELAY_CONFIG_PERMISSION, 0);
+  notary_of(&site, env, BELAY_CONFIG_PRESENCE, 0);
   const belay_config_field_t good = {.name = "a", .value = "b"}, no_name = {.value = "b"},
                              no_value = {.name = "a"},
                              odd = {.name = "a", .value = "b", .rule = (belay_config_rule_t)3};
@@ -226,5 +226,5 @@ BED_TEST(arguments_are_checked) {
   belay_config_options_t options;
   belay_config_options_init(&options);
   options.kind = BELAY_CONFIG_PRESENCE; /* which needs a name */
-  assert_error(belay_config_new(bed->client, &options, &none), BELAY_EINVAL);
+  assert_error(belay_config_new(env->client, &options, &none), BELAY_EINVAL);
 }

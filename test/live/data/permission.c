@@ -4,13 +4,13 @@
 #include "support/fixtures/data/permits.h"
 #include "support/models/scripts.h"
 
-BED_TEST(unset_field_is_0) {
+ENV_TEST(unset_field_is_0) {
   gate_t gate;
-  gate_new(&gate, bed, 4);
+  gate_new(&gate, env, 4);
   expect_deed(&gate, DEED_GET, 1000, 0, 0, 0, false);
   expect_deed(&gate, DEED_HAS, 1000, 1, 0, 0, false);
   expect_deed(&gate, DEED_HAS, 1000, 0, 0, 0, true); /* nothing is asked for */
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   expect_deed(&gate, DEED_SET, 2, 9, 0, 9, true);
   expect_deed(&gate, DEED_SET, 2, 9, 9, 9, false);
   expect_deed(&gate, DEED_SET, 2, 5, 9, 5, true);
@@ -19,17 +19,17 @@ BED_TEST(unset_field_is_0) {
   expect_deed(&gate, DEED_GET, 3, 0, 0, 0, false);
   expect_deed(&gate, DEED_SWAP, 2, 7, 5, 5, false); /* it is not 0 */
   expect_deed(&gate, DEED_SWAP, 3, 7, 0, 7, true);
-  assert_int_equal(server_integer(bed->server, "STRLEN", GATE_KEY "4", NULL), 2);
-  assert_int_equal(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL), -1);
+  assert_int_equal(server_integer(env->server, "STRLEN", GATE_KEY "4", NULL), 2);
+  assert_int_equal(server_integer(env->server, "PTTL", GATE_KEY "4", NULL), -1);
   expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
   expect_deed(&gate, DEED_GET, 2, 0, 0, 0, false);
 }
 
-BED_TEST(grant_and_revoke_bits) {
+ENV_TEST(grant_and_revoke_bits) {
   gate_t gate;
-  gate_new(&gate, bed, 5);
+  gate_new(&gate, env, 5);
   expect_deed(&gate, DEED_GRANT, 3, 0x0a, 0, 0x0a, true);
   expect_deed(&gate, DEED_GRANT, 3, 0x03, 0x0a, 0x0b, true);
   expect_deed(&gate, DEED_GRANT, 3, 0x03, 0x0b, 0x0b, false);
@@ -44,26 +44,26 @@ BED_TEST(grant_and_revoke_bits) {
   for (int b = 0; b < 24; b++) {
     char at[8];
     snprintf(at, sizeof at, "%d", b);
-    assert_int_equal(server_integer(bed->server, "GETBIT", GATE_KEY "5", at, NULL),
+    assert_int_equal(server_integer(env->server, "GETBIT", GATE_KEY "5", at, NULL),
                      b == 16 || b == 19);
   }
 }
 
-BED_TEST(set_of_one_bit_reports_first_time) {
+ENV_TEST(set_of_one_bit_reports_first_time) {
   gate_t gate;
-  gate_new(&gate, bed, 1);
+  gate_new(&gate, env, 1);
   expect_deed(&gate, DEED_SET, 1048575, 1, 0, 1, true);
   expect_deed(&gate, DEED_SET, 1048575, 1, 1, 1, false);
-  assert_int_equal(server_integer(bed->server, "STRLEN", GATE_KEY "1", NULL), 131072);
+  assert_int_equal(server_integer(env->server, "STRLEN", GATE_KEY "1", NULL), 131072);
 }
 
-BED_TEST(fields_of_63_bits) {
+ENV_TEST(fields_of_63_bits) {
   const uint64_t all = (UINT64_C(1) << 63) - 1, odd = UINT64_C(0x5555555555555555);
   for (int ttl = 0; ttl < 2; ttl++) {
     belay_permission_options_t options = permission_options(63);
     options.ttl_ms = ttl == 0 ? 0 : 100000;
     gate_t gate;
-    gate_of(&gate, bed, bed->client, &options);
+    gate_of(&gate, env, env->client, &options);
     expect_deed(&gate, DEED_SET, 1, all, 0, all, true);
     expect_deed(&gate, DEED_SET, 1, all - 1, all, all - 1, true);
     expect_deed(&gate, DEED_GRANT, 1, 1, all - 1, all, true);
@@ -92,19 +92,19 @@ BED_TEST(fields_of_63_bits) {
 }
 
 /* Fields of another width are another string. */
-BED_TEST(keys_have_name_and_width) {
+ENV_TEST(keys_have_name_and_width) {
   static char name[128], key[BELAY_PERMISSION_KEY_MAX];
   gate_t narrow, wide, longest;
-  gate_new(&narrow, bed, 3);
-  gate_new(&wide, bed, 12);
+  gate_new(&narrow, env, 3);
+  gate_new(&wide, env, 12);
   expect_deed(&narrow, DEED_SET, 1, 5, 0, 5, true);
   expect_deed(&wide, DEED_GET, 0, 0, 0, 0, false);
-  assert_int_equal(server_integer(bed->server, "EXISTS", GATE_KEY "3", NULL), 1);
+  assert_int_equal(server_integer(env->server, "EXISTS", GATE_KEY "3", NULL), 1);
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key);
   belay_permission_options_t options = permission_options(2);
   options.name = belay_bytes(name, sizeof name);
-  gate_of(&longest, bed, bed->client, &options);
+  gate_of(&longest, env, env->client, &options);
   permit_t permit = {0};
   const belay_permission_field_t field = {0, 3};
   belay_request_t *r = begin_permit(&longest, &permit);
@@ -113,36 +113,36 @@ BED_TEST(keys_have_name_and_width) {
                                                           on_permit)),
                0);
   assert_error(end_of_permit(&permit), 0);
-  assert_int_equal(server_keys(bed->server), 2);
+  assert_int_equal(server_keys(env->server), 2);
 }
 
-BED_TEST(change_restarts_ttl) {
+ENV_TEST(change_restarts_ttl) {
   belay_permission_options_t options = permission_options(4);
   options.ttl_ms = 100000;
   gate_t gate;
-  gate_of(&gate, bed, bed->client, &options);
+  gate_of(&gate, env, env->client, &options);
   for (deed_t first = DEED_SET; first <= DEED_SWAP; first++) {
     for (deed_t deed = DEED_GET; deed <= DEED_SWAP; deed++) {
       bool changes = deed >= DEED_SET && deed != DEED_SWAP;
       permit_t permit = {0}, again = {0};
-      server_do(bed->server, "FLUSHALL", NULL);
+      server_do(env->server, "FLUSHALL", NULL);
       assert_ends(begin_deed(&gate, &permit, first, 9, 9), end_of_permit(&permit), 0);
-      expect_ttls(bed->server);
-      server_do(bed->server, "BITFIELD", GATE_KEY "4", "SET", "u4", "#9", "9", NULL);
-      server_do(bed->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
+      expect_ttls(env->server);
+      server_do(env->server, "BITFIELD", GATE_KEY "4", "SET", "u4", "#9", "9", NULL);
+      server_do(env->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
       assert_error(begin_deed(&gate, &again, deed, 9, 3), 0); /* a swap finds no 0 */
       assert_error(end_of_permit(&again), 0);
-      assert_between(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL),
+      assert_between(server_integer(env->server, "PTTL", GATE_KEY "4", NULL),
                      changes ? 80000 : 30000, changes ? 100000 : 50000);
     }
   }
   expect_deed(&gate, DEED_SET, 9, 0, 9, 0, true);
-  server_do(bed->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
+  server_do(env->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
   expect_deed(&gate, DEED_SWAP, 9, 3, 0, 3, true);
-  assert_between(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL), 80000, 100000);
+  assert_between(server_integer(env->server, "PTTL", GATE_KEY "4", NULL), 80000, 100000);
 }
 
-BED_TEST(largest_operations) {
+ENV_TEST(largest_operations) {
   static belay_permission_field_t fields[BELAY_PERMISSION_FIELDS_MAX];
   static uint64_t indices[BELAY_PERMISSION_FIELDS_MAX];
   const uint64_t odd = UINT64_C(0x5555555555555555);
@@ -150,7 +150,7 @@ BED_TEST(largest_operations) {
     belay_permission_options_t options = permission_options(63);
     options.ttl_ms = ttl == 0 ? 0 : 100000;
     gate_t gate;
-    gate_of(&gate, bed, bed->client, &options);
+    gate_of(&gate, env, env->client, &options);
     const size_t n = BELAY_PERMISSION_FIELDS_MAX, grants = BELAY_PERMISSION_GRANTS_MAX;
     for (int what = 0; what < 4; what++) {
       uint64_t sum = 0;
@@ -177,14 +177,14 @@ BED_TEST(largest_operations) {
   }
 }
 
-BED_TEST(names_of_values) {
+ENV_TEST(names_of_values) {
   char reader[] = "reader";
   const char *names[] = {"none", reader, NULL, "owner"};
   belay_permission_options_t options = permission_options(0);
   options.names = names;
   options.names_len = 4;
   gate_t gate, nameless;
-  gate_of(&gate, bed, bed->client, &options);
+  gate_of(&gate, env, env->client, &options);
   reader[0] = 'l'; /* they were copied */
   assert_string_equal(belay_permission_name(gate.permission, 0), "none");
   assert_string_equal(belay_permission_name(gate.permission, 1), "reader");
@@ -193,7 +193,7 @@ BED_TEST(names_of_values) {
   assert_string_equal(belay_permission_name(gate.permission, 4), "unknown");
   assert_string_equal(belay_permission_name(gate.permission, UINT64_MAX), "unknown");
   assert_string_equal(belay_permission_name(NULL, 0), "unknown");
-  gate_new(&nameless, bed, 2);
+  gate_new(&nameless, env, 2);
   assert_string_equal(belay_permission_name(nameless.permission, 0), "unknown");
   expect_deed(&gate, DEED_SET, 0, 3, 0, 3, true); /* they are 2 bits wide */
   permit_t permit = {0};
@@ -224,18 +224,18 @@ TEST(width_of_levels) {
 }
 
 /* The last bits that a string may have; and no more. */
-BED_TEST(largest_index) {
+ENV_TEST(largest_index) {
   belay_permission_options_t options = permission_options(1);
   options.max_index = (UINT64_C(1) << 32) - 1;
   gate_t gate;
-  gate_of(&gate, bed, bed->client, &options);
+  gate_of(&gate, env, env->client, &options);
   expect_deed(&gate, DEED_GET, options.max_index, 0, 0, 0, false);
   permit_t permit = {0};
   assert_error(begin_deed(&gate, &permit, DEED_GET, options.max_index + 1, 0), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "index: not from 0 to 4294967295");
+  assert_string_equal(belay_detail(env->belay), "index: not from 0 to 4294967295");
 }
 
-BED_TEST(arguments_are_checked) {
+ENV_TEST(arguments_are_checked) {
   static const struct {
     uint64_t index, value;
     const char *detail;
@@ -244,13 +244,13 @@ BED_TEST(arguments_are_checked) {
               {0, 8, "value: not of 3 bits"},
               {0, UINT64_MAX, "value: not of 3 bits"}};
   gate_t gate;
-  gate_new(&gate, bed, 3);
+  gate_new(&gate, env, 3);
   belay_permission_t *p = gate.permission;
   permit_t permit = {0};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (deed_t deed = i < 2 ? DEED_GET : DEED_HAS; deed <= DEED_SWAP; deed++) {
       assert_error(begin_deed(&gate, &permit, deed, rows[i].index, rows[i].value), BELAY_EINVAL);
-      assert_string_equal(belay_detail(bed->belay), rows[i].detail);
+      assert_string_equal(belay_detail(env->belay), rows[i].detail);
     }
   belay_request_t q = {0};
   assert_error(belay_permission_compare_and_set(
@@ -266,11 +266,11 @@ BED_TEST(arguments_are_checked) {
   assert_error(belay_permission_has(p, &q, belay_string("k"), &field, 0, on_permit), BELAY_EINVAL);
   assert_error(belay_permission_set(p, &q, belay_string("k"), &field, many, on_permit),
                BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 16384 of them");
+  assert_string_equal(belay_detail(env->belay), "fields: NULL, or not 1 to 16384 of them");
   assert_error(belay_permission_grant(p, &q, belay_string("k"), &field, grants, on_permit),
                BELAY_EINVAL);
   assert_error(belay_permission_revoke(p, &q, belay_string("k"), NULL, 1, on_permit), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 2048 of them");
+  assert_string_equal(belay_detail(env->belay), "fields: NULL, or not 1 to 2048 of them");
   const int no_key[] = {
       belay_permission_get(p, &q, belay_string(""), &index, 1, on_permit),
       belay_permission_has(p, &q, belay_string(""), &field, 1, on_permit),
@@ -284,5 +284,5 @@ BED_TEST(arguments_are_checked) {
   };
   for (size_t i = 0; i < sizeof no_key / sizeof *no_key; i++)
     assert_error(no_key[i], BELAY_EINVAL);
-  assert_int_equal(client_stats(bed).calls, 0);
+  assert_int_equal(client_stats(env).calls, 0);
 }

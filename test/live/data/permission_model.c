@@ -118,22 +118,22 @@ static void check(model_t *m) {
       bits[at / 8] |= (uint8_t)(0x80 >> at % 8);
       last = at / 8 + 1 > last ? at / 8 + 1 : last;
     }
-  const resp_t *reply = server_ask(m->gate.bed->server, "GET", key, NULL);
+  const resp_t *reply = server_ask(m->gate.env->server, "GET", key, NULL);
   size_t len = reply->type == RESP_STRING ? reply->len : 0;
   assert_true(len >= last && len <= sizeof bits);
   if (len > 0)
     assert_memory_equal(reply->str, bits, len);
   if (len > 0 && m->ttl_ms > 0)
-    assert_between(server_integer(m->gate.bed->server, "PTTL", key, NULL), 1, m->ttl_ms);
+    assert_between(server_integer(m->gate.env->server, "PTTL", key, NULL), 1, m->ttl_ms);
   else if (len > 0)
-    assert_int_equal(server_integer(m->gate.bed->server, "PTTL", key, NULL), -1);
+    assert_int_equal(server_integer(m->gate.env->server, "PTTL", key, NULL), -1);
 }
 
-static void play(bed_t *bed, model_t *m) {
+static void play(env_t *env, model_t *m) {
   belay_permission_options_t options = permission_options(m->width);
   options.ttl_ms = m->ttl_ms;
   options.max_index = FIELDS - 1;
-  gate_of(&m->gate, bed, bed->client, &options);
+  gate_of(&m->gate, env, env->client, &options);
   memset(m->values, 0, sizeof m->values);
   for (int i = 0; i < STEPS; i++) {
     uint64_t what = below(m, 100);
@@ -150,18 +150,18 @@ static void play(bed_t *bed, model_t *m) {
   }
   check(m);
   assert_error(gate_close(&m->gate), 0);
-  bed_until(bed, m->gate.closed == 1);
-  server_do(bed->server, "FLUSHALL", NULL);
+  env_until(env, m->gate.closed == 1);
+  server_do(env->server, "FLUSHALL", NULL);
 }
 
-BED_TEST(random_steps_match_model) {
+ENV_TEST(random_steps_match_model) {
   static const unsigned widths[] = {1, 2, 5, 8, 31, 32, 33, 52, 53, 54, 62, 63};
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
     for (int ttl = 0; ttl < 2; ttl++) {
       m.width = widths[i];
       m.ttl_ms = ttl == 0 ? 0 : 100000;
-      play(bed, &m);
+      play(env, &m);
     }
   print_message("%u changed, %u not, %u swapped, %u not\n", m.changed, m.unchanged, m.swapped,
                 m.refused);

@@ -11,7 +11,7 @@
 enum { IDS = 80, STEPS = 1500, MANY = 24 };
 
 typedef struct model {
-  bed_t *bed;
+  env_t *env;
   belay_presence_t *presence;
   uint64_t random;
   int64_t slice_us, slices; /* 0: there is no window */
@@ -50,17 +50,17 @@ static void step(model_t *m) {
     ids[i] = m->id[at[i] = below(m, IDS)];
   uint64_t what = below(m, 16);
   if (what < 5) {
-    seen_ok(m->bed, &seen, belay_presence_set_many(m->presence, r_, ids, n, on_seen));
+    seen_ok(m->env, &seen, belay_presence_set_many(m->presence, r_, ids, n, on_seen));
     for (size_t i = 0; i < n; i++)
       m->seen[at[i]] = slice_of(m);
   } else if (what < 7) {
-    seen_ok(m->bed, &seen, belay_presence_clear_many(m->presence, r_, ids, n, on_seen));
+    seen_ok(m->env, &seen, belay_presence_clear_many(m->presence, r_, ids, n, on_seen));
     for (size_t i = 0; i < n; i++)
       m->seen[at[i]] = -1;
   } else if (what < 12) {
     if (n > 16)
       n = 16;
-    seen_ok(m->bed, &seen, belay_presence_is_many(m->presence, r_, ids, n, on_seen_is));
+    seen_ok(m->env, &seen, belay_presence_is_many(m->presence, r_, ids, n, on_seen_is));
     assert_int_equal(seen.n, n);
     for (size_t i = 0; i < n; i++) {
       assert_int_equal(seen.online[i], is_online(m, at[i]));
@@ -71,22 +71,22 @@ static void step(model_t *m) {
     int64_t expected = 0;
     for (size_t i = 0; i < IDS; i++)
       expected += is_online(m, i);
-    seen_ok(m->bed, &seen, belay_presence_count(m->presence, r_, on_seen_count));
+    seen_ok(m->env, &seen, belay_presence_count(m->presence, r_, on_seen_count));
     assert_int_equal(seen.counts[0], expected);
     m->counts++;
   } else if (m->slice_us != 0 && below(m, 2)) {
     move_to(m, slice_of(m) + 1 + (int64_t)below(m, below(m, 8) ? 1 : 8));
   } else if (below(m, 8) == 0) {
-    seen_ok(m->bed, &seen, belay_presence_reset(m->presence, r_, on_seen));
+    seen_ok(m->env, &seen, belay_presence_reset(m->presence, r_, on_seen));
     for (size_t i = 0; i < IDS; i++)
       m->seen[i] = -1;
   } else if (below(m, 4) == 0) {
-    server_do(m->bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(m->env->server, "SCRIPT", "FLUSH", NULL);
   }
 }
 
 static void play(uint32_t slices, int64_t ttl_ms, uint64_t seed) {
-  model_t m = {.bed = bed_open(NULL), .random = seed};
+  model_t m = {.env = env_open(NULL), .random = seed};
   belay_presence_options_t options;
   belay_presence_options_init(&options);
   options.name = belay_string("m");
@@ -96,7 +96,7 @@ static void play(uint32_t slices, int64_t ttl_ms, uint64_t seed) {
     options.slices = slices;
     options.window_ms = slices * INT64_C(100000);
   }
-  assert_error(belay_presence_new(m.bed->client, &options, &m.presence), 0);
+  assert_error(belay_presence_new(m.env->client, &options, &m.presence), 0);
   for (uint32_t i = 0; i < IDS;
        i++) { /* in three segments; where there is one bitmap, at their edges */
     m.id[i] = i % 3 * SEGMENT + (i % 2 && slices == 0 ? SEGMENT - 1 - i : 11 * i);
@@ -106,15 +106,15 @@ static void play(uint32_t slices, int64_t ttl_ms, uint64_t seed) {
   m.slice_us = slices == 0 ? 0 : INT64_C(100000000);
   if (slices > 0) {
     seen_t seen = {0};
-    seen_ok(m.bed, &seen, belay_presence_is(m.presence, r_, 0, on_seen_is));
-    move_to(&m, server_now_ms(m.bed->server) * 1000 / m.slice_us);
+    seen_ok(m.env, &seen, belay_presence_is(m.presence, r_, 0, on_seen_is));
+    move_to(&m, server_now_ms(m.env->server) * 1000 / m.slice_us);
   }
   for (int i = 0; i < STEPS; i++)
     step(&m);
   assert_true(m.online > 100 && m.offline > 100 && m.counts > 100);
   if (slices > 0)
-    assert_true(server_keys(m.bed->server) > 3);
-  bed_close(m.bed);
+    assert_true(server_keys(m.env->server) > 3);
+  env_close(m.env);
 }
 
 TEST(bitmap_matches_model) {

@@ -7,7 +7,7 @@
 
 STAND_TEST(high_scores_first, HIGH_FIRST, BY_MEMBER) {
   expect_all(stand, "");
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
   expect_submit(stand, BELAY_RANKING_SET, "bob", 9, "0 bob 9!");
   expect_submit(stand, BELAY_RANKING_SET, "eve", 7, "1 eve 7!"); /* its bytes are larger */
@@ -22,9 +22,9 @@ STAND_TEST(high_scores_first, HIGH_FIRST, BY_MEMBER) {
   expect_submit(stand, BELAY_RANKING_ADD, "new", -5, "3 new -5!");
   expect_submit(stand, BELAY_RANKING_BEST, "newer", -9, "4 newer -9!");
   /* an ordinary sorted set */
-  assert_string_equal(server_string(bed->server, "ZSCORE", STAND_KEY, "bob", NULL), "9");
-  assert_int_equal(server_keys(bed->server), 1);
-  expect_ttls(bed->server);
+  assert_string_equal(server_string(env->server, "ZSCORE", STAND_KEY, "bob", NULL), "9");
+  assert_int_equal(server_keys(env->server), 1);
+  expect_ttls(env->server);
 }
 
 STAND_TEST(low_scores_first, LOW_FIRST, BY_MEMBER) {
@@ -36,19 +36,19 @@ STAND_TEST(low_scores_first, LOW_FIRST, BY_MEMBER) {
 }
 
 /* A member that reaches an equal score stands behind the members that had it before. */
-BED_TEST(ties_by_time) {
+ENV_TEST(ties_by_time) {
   static const char *const texts[2][2] = {
       {"0 zoe 9, 1 bob 7, 2 ada 7, 3 eve 7", "0 zoe 9, 1 eve 7, 2 ada 7, 3 bob 7"},
       {"0 bob 7, 1 ada 7, 2 eve 7, 3 zoe 9", "0 eve 7, 1 ada 7, 2 bob 7, 3 zoe 9"}};
   for (int low = 0; low < 2; low++)
     for (int later = 0; later < 2; later++) {
       stand_t stand;
-      stand_new(&stand, bed, (belay_ranking_order_t)low,
+      stand_new(&stand, env, (belay_ranking_order_t)low,
                 later ? BELAY_RANKING_LATER_FIRST : BELAY_RANKING_EARLIER_FIRST);
       query_t eve = {0}, zoe = {0};
       assert_error(begin_submit(&stand, &eve, BELAY_RANKING_SET, "eve", 7), 0);
       assert_error(begin_submit(&stand, &zoe, BELAY_RANKING_SET, "zoe", 9), 0);
-      bed_until(bed, stand.pending == 0);
+      env_until(env, stand.pending == 0);
       query_t more = {0};
       const belay_ranking_score_t items[] = {
           {{"bob", 3}, 7}, {{"eve", 3}, 8}, {{"ada", 3}, 7}, {{"bob", 3}, 7}, {{"eve", 3}, 7}};
@@ -57,17 +57,17 @@ BED_TEST(ties_by_time) {
       for (int i = 0; i < 5; i++)
         assert_int_equal(more.entries[i].changed, i != 3);
       expect_all(&stand, texts[low][later]);
-      expect_ttls(bed->server);
-      int64_t left = server_integer(bed->server, "PTTL", STAND_TURNS, NULL);
-      assert_between(server_integer(bed->server, "PTTL", STAND_TIMED, NULL), left - 1000, left);
-      server_do(bed->server, "FLUSHALL", NULL);
+      expect_ttls(env->server);
+      int64_t left = server_integer(env->server, "PTTL", STAND_TURNS, NULL);
+      assert_between(server_integer(env->server, "PTTL", STAND_TIMED, NULL), left - 1000, left);
+      server_do(env->server, "FLUSHALL", NULL);
     }
 }
 
-BED_TEST(largest_scores) {
+ENV_TEST(largest_scores) {
   for (unsigned ties = 0; ties < 2; ties++) {
     stand_t stand;
-    stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    stand_new(&stand, env, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
     expect_submit(&stand, BELAY_RANKING_SET, "max", BELAY_RANKING_SCORE_MAX,
                   "0 max 9007199254740991!");
     expect_submit(&stand, BELAY_RANKING_SET, "less", BELAY_RANKING_SCORE_MAX - 1,
@@ -90,43 +90,43 @@ BED_TEST(largest_scores) {
     expect_all(&stand, "0 max 9007199254740991, 1 less 9007199254740990, 2 min -9007199254740991");
     expect_submit(&stand, BELAY_RANKING_ADD, "less", 1,
                   "1 less 9007199254740991!"); /* by its bytes, and by its time */
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
   }
 }
 
-static int64_t pttl(bed_t *bed, const char *key) {
-  return server_integer(bed->server, "PTTL", key, NULL);
+static int64_t pttl(env_t *env, const char *key) {
+  return server_integer(env->server, "PTTL", key, NULL);
 }
 
-BED_TEST(submit_restarts_ttl) {
+ENV_TEST(submit_restarts_ttl) {
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
     static const char *const keys[][2] = {{STAND_KEY, STAND_KEY}, {STAND_TIMED, STAND_TURNS}};
     options.ttl_ms = 100000;
     stand_t stand, forever;
-    stand_of(&stand, bed, bed->client, &options);
+    stand_of(&stand, env, env->client, &options);
     options.ttl_ms = 0;
-    stand_of(&forever, bed, bed->client, &options);
+    stand_of(&forever, env, env->client, &options);
     expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
     expect_submit(&stand, BELAY_RANKING_SET, "bob", 6, "1 bob 6!");
     for (unsigned n = 0; n < STAND_OPERATIONS - 1; n++) {
       for (int i = 0; i < 2; i++)
-        server_do(bed->server, "PEXPIRE", keys[ties][i], "50000", NULL);
+        server_do(env->server, "PEXPIRE", keys[ties][i], "50000", NULL);
       query_t query = {0};
       assert_ends(begin_operation(&stand, &query, n), end_of_query(&query), 0);
       for (int i = 0; i < 2; i++)
-        assert_between(pttl(bed, keys[ties][i]), n < 3 ? 80000 : 30000, n < 3 ? 100000 : 50000);
+        assert_between(pttl(env, keys[ties][i]), n < 3 ? 80000 : 30000, n < 3 ? 100000 : 50000);
     }
     expect_submit(&forever, BELAY_RANKING_SET, "bob", 6, "0 bob 6");
     for (int i = 0; i < 2; i++)
-      assert_int_equal(pttl(bed, keys[ties][i]), -1);
+      assert_int_equal(pttl(env, keys[ties][i]), -1);
     expect_submit(&stand, BELAY_RANKING_SET, "bob", 6, "0 bob 6");
-    expect_ttls(bed->server);
-    server_do(bed->server, "FLUSHALL", NULL);
+    expect_ttls(env->server);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_submit(&forever, BELAY_RANKING_SET, "bob", 6, "0 bob 6!");
-    assert_int_equal(pttl(bed, keys[ties][0]), -1);
-    server_do(bed->server, "FLUSHALL", NULL);
+    assert_int_equal(pttl(env, keys[ties][0]), -1);
+    server_do(env->server, "FLUSHALL", NULL);
   }
 }
 
@@ -161,21 +161,21 @@ static int64_t trim(stand_t *stand, int64_t size) {
   return query.count;
 }
 
-BED_TEST(large_board_trimmed_in_steps) {
+ENV_TEST(large_board_trimmed_in_steps) {
   enum { ALL = 20000 };
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
     stand_t stand, small;
-    stand_of(&stand, bed, bed->client, &options);
+    stand_of(&stand, env, env->client, &options);
     options.max_members = 3;
-    stand_of(&small, bed, bed->client, &options);
+    stand_of(&small, env, env->client, &options);
     fill(&stand, ALL);
     assert_int_equal(count_of(&stand), ALL);
     assert_int_equal(trim(&stand, ALL), ALL);
-    uint64_t calls = client_stats(bed).calls;
+    uint64_t calls = client_stats(env).calls;
     assert_int_equal(trim(&stand, 2500), 2500);
-    assert_int_equal(client_stats(bed).calls - calls, 3);
+    assert_int_equal(client_stats(env).calls - calls, 3);
     /* a limit of 3 removes all members beyond it */
     expect_submit(&small, BELAY_RANKING_SET, "x", 1, "-1 x 1!");
     assert_int_equal(count_of(&stand), 2501 - 1025);
@@ -186,11 +186,11 @@ BED_TEST(large_board_trimmed_in_steps) {
     expect_all(&small, "0 x 20000, 1 19999 19999");
     assert_int_equal(trim(&stand, 0), 0);
     assert_int_equal(trim(&stand, 0), 0);
-    assert_int_equal(server_keys(bed->server), 0);
+    assert_int_equal(server_keys(env->server), 0);
   }
 }
 
-BED_TEST(largest_operations) {
+ENV_TEST(largest_operations) {
   static belay_bytes_t members[BELAY_RANKING_ITEMS_MAX];
   static char names[BELAY_RANKING_ITEMS_MAX][16];
   for (unsigned ties = 0; ties < 2; ties++) {
@@ -199,7 +199,7 @@ BED_TEST(largest_operations) {
       snprintf(names[i], sizeof names[i], "%zu", BELAY_RANKING_ITEMS_MAX - 1 - i);
       members[i] = (belay_bytes_t){names[i], strlen(names[i])};
     }
-    stand_new(&high, bed, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    stand_new(&high, env, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
     fill(&high, BELAY_RANKING_ITEMS_MAX);
     for (int what = 0; what < 3; what++) {
       query_t query = {.request.timeout_ms = 60000};
@@ -222,11 +222,11 @@ BED_TEST(largest_operations) {
     stand_ok(&high, &query,
              belay_ranking_remove(h_, r_, BOARD, members, BELAY_RANKING_ITEMS_MAX, on_count));
     assert_int_equal(query.count, BELAY_RANKING_ITEMS_MAX);
-    assert_int_equal(server_keys(bed->server), 0);
+    assert_int_equal(server_keys(env->server), 0);
   }
 }
 
-BED_TEST(longest_names) {
+ENV_TEST(longest_names) {
   static char name[128], board[BELAY_RANKING_BOARD_MAX], member[BELAY_RANKING_MEMBER_MAX];
   memset(name, '{', sizeof name);
   memset(board, '}', sizeof board);
@@ -236,7 +236,7 @@ BED_TEST(longest_names) {
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
     options.name = belay_bytes(name, sizeof name);
     stand_t stand;
-    stand_of(&stand, bed, bed->client, &options);
+    stand_of(&stand, env, env->client, &options);
     const belay_ranking_score_t item = {{member, sizeof member}, 7};
     for (int i = 0; i < 3; i++) {
       query_t query = {0};
@@ -255,7 +255,7 @@ BED_TEST(longest_names) {
       if (i < 2)
         assert_int_equal(query.entries[0].member.len, sizeof member);
     }
-    assert_int_equal(server_keys(bed->server), 0);
+    assert_int_equal(server_keys(env->server), 0);
   }
 }
 
@@ -266,13 +266,13 @@ STAND_TEST(scripts_flushed, HIGH_FIRST, EARLIER_FIRST) {
       query_t query = {0};
       assert_ends(begin_operation(stand, &query, n), end_of_query(&query), 0);
     }
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
   }
 }
 
-static void expect_detail(bed_t *bed, int error, const char *detail) {
+static void expect_detail(env_t *env, int error, const char *detail) {
   assert_error(error, BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), detail);
+  assert_string_equal(belay_detail(env->belay), detail);
 }
 
 STAND_TEST(items_are_checked, HIGH_FIRST, BY_MEMBER) {
@@ -285,15 +285,15 @@ STAND_TEST(items_are_checked, HIGH_FIRST, BY_MEMBER) {
   belay_ranking_submit(r, &q, belay_bytes(b, 1),                                                   \
                        &(belay_ranking_submission_t){.mode = mode_, .items = items_, .n = n_},     \
                        on_entries)
-  expect_detail(bed, SUBMIT((belay_ranking_mode_t)3, &item, 1), "mode: not from 0 to 2");
-  expect_detail(bed, SUBMIT(BELAY_RANKING_SET, NULL, 1), none);
-  expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 0), none);
-  expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, BELAY_RANKING_ITEMS_MAX + 1), none);
+  expect_detail(env, SUBMIT((belay_ranking_mode_t)3, &item, 1), "mode: not from 0 to 2");
+  expect_detail(env, SUBMIT(BELAY_RANKING_SET, NULL, 1), none);
+  expect_detail(env, SUBMIT(BELAY_RANKING_SET, &item, 0), none);
+  expect_detail(env, SUBMIT(BELAY_RANKING_SET, &item, BELAY_RANKING_ITEMS_MAX + 1), none);
   static const int64_t scores[] = {BELAY_RANKING_SCORE_MAX + 1, BELAY_RANKING_SCORE_MIN - 1,
                                    INT64_MAX, INT64_MIN};
   for (int i = 0; i < 4; i++) {
     item.score = scores[i];
-    expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 1),
+    expect_detail(env, SUBMIT(BELAY_RANKING_SET, &item, 1),
                   "score: not from -9007199254740991 to 9007199254740991");
   }
   item.score = 0;
@@ -301,24 +301,24 @@ STAND_TEST(items_are_checked, HIGH_FIRST, BY_MEMBER) {
   for (int i = 0; i < 3; i++) {
     item.member = wrong[i];
     const char *detail = "member: not 1 to 1024 bytes";
-    expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 1), detail);
-    expect_detail(bed, belay_ranking_find(r, &q, belay_bytes(b, 1), &wrong[i], 1, on_entries),
+    expect_detail(env, SUBMIT(BELAY_RANKING_SET, &item, 1), detail);
+    expect_detail(env, belay_ranking_find(r, &q, belay_bytes(b, 1), &wrong[i], 1, on_entries),
                   detail);
-    expect_detail(bed, belay_ranking_remove(r, &q, belay_bytes(b, 1), &wrong[i], 1, on_count),
+    expect_detail(env, belay_ranking_remove(r, &q, belay_bytes(b, 1), &wrong[i], 1, on_count),
                   detail);
-    expect_detail(bed,
+    expect_detail(env,
                   belay_ranking_around(r, &q, belay_bytes(b, 1),
                                        &(belay_ranking_around_t){wrong[i], 1, 1}, on_entries),
                   detail);
   }
   none = "members: NULL, or not 1 to 8192 of them";
-  expect_detail(bed, belay_ranking_find(r, &q, belay_bytes(b, 1), NULL, 1, on_entries), none);
-  expect_detail(bed, belay_ranking_find(r, &q, belay_bytes(b, 1), wrong, 0, on_entries), none);
+  expect_detail(env, belay_ranking_find(r, &q, belay_bytes(b, 1), NULL, 1, on_entries), none);
+  expect_detail(env, belay_ranking_find(r, &q, belay_bytes(b, 1), wrong, 0, on_entries), none);
   expect_detail(
-      bed,
+      env,
       belay_ranking_remove(r, &q, belay_bytes(b, 1), wrong, BELAY_RANKING_ITEMS_MAX + 1, on_count),
       none);
-  assert_int_equal(client_stats(bed).calls, 0);
+  assert_int_equal(client_stats(env).calls, 0);
 }
 
 STAND_TEST(arguments_are_checked, HIGH_FIRST, BY_MEMBER) {
@@ -330,25 +330,25 @@ STAND_TEST(arguments_are_checked, HIGH_FIRST, BY_MEMBER) {
   belay_ranking_page(r, &q, belay_bytes(b, 1), &(belay_ranking_page_t){__VA_ARGS__}, on_entries)
 #define RANGE(from, skip, n) PAGE(from, skip, n, false, 0, 0)
 #define BY(min, max) PAGE(best, 0, 1, true, min, max)
-  expect_detail(bed, belay_ranking_page(r, &q, belay_bytes(b, 1), NULL, on_entries), "page: NULL");
-  expect_detail(bed, belay_ranking_around(r, &q, belay_bytes(b, 1), NULL, on_entries),
+  expect_detail(env, belay_ranking_page(r, &q, belay_bytes(b, 1), NULL, on_entries), "page: NULL");
+  expect_detail(env, belay_ranking_around(r, &q, belay_bytes(b, 1), NULL, on_entries),
                 "around: NULL");
-  expect_detail(bed, RANGE((belay_ranking_from_t)2, 0, 1), "from: not from 0 to 1");
-  expect_detail(bed, RANGE(best, -1, 1), "skip: not from 0 to 4294967295");
-  expect_detail(bed, RANGE(best, BELAY_RANKING_SIZE_MAX + 1, 1), "skip: not from 0 to 4294967295");
-  expect_detail(bed, RANGE(best, 0, 0), "n: not from 1 to 1024");
-  expect_detail(bed, RANGE(best, 0, BELAY_RANKING_PAGE_MAX + 1), "n: not from 1 to 1024");
-  expect_detail(bed, RANGE(best, 0, SIZE_MAX), "n: not from 1 to 1024");
-  expect_detail(bed, belay_ranking_top(r, &q, belay_bytes(b, 1), 0, on_entries),
+  expect_detail(env, RANGE((belay_ranking_from_t)2, 0, 1), "from: not from 0 to 1");
+  expect_detail(env, RANGE(best, -1, 1), "skip: not from 0 to 4294967295");
+  expect_detail(env, RANGE(best, BELAY_RANKING_SIZE_MAX + 1, 1), "skip: not from 0 to 4294967295");
+  expect_detail(env, RANGE(best, 0, 0), "n: not from 1 to 1024");
+  expect_detail(env, RANGE(best, 0, BELAY_RANKING_PAGE_MAX + 1), "n: not from 1 to 1024");
+  expect_detail(env, RANGE(best, 0, SIZE_MAX), "n: not from 1 to 1024");
+  expect_detail(env, belay_ranking_top(r, &q, belay_bytes(b, 1), 0, on_entries),
                 "n: not from 1 to 1024");
-  expect_detail(bed, BY(BELAY_RANKING_SCORE_MIN - 1, 0),
+  expect_detail(env, BY(BELAY_RANKING_SCORE_MIN - 1, 0),
                 "min: not from -9007199254740991 to 9007199254740991");
-  expect_detail(bed, BY(5, 4), "max: not from 5 to 9007199254740991");
-  expect_detail(bed, BY(5, BELAY_RANKING_SCORE_MAX + 1), "max: not from 5 to 9007199254740991");
-  expect_detail(bed, belay_ranking_count_by_score(r, &q, belay_bytes(b, 1), 5, 4, on_count),
+  expect_detail(env, BY(5, 4), "max: not from 5 to 9007199254740991");
+  expect_detail(env, BY(5, BELAY_RANKING_SCORE_MAX + 1), "max: not from 5 to 9007199254740991");
+  expect_detail(env, belay_ranking_count_by_score(r, &q, belay_bytes(b, 1), 5, 4, on_count),
                 "max: not from 5 to 9007199254740991");
   for (int i = 0; i < 3; i++)
-    expect_detail(bed,
+    expect_detail(env,
                   belay_ranking_around(r, &q, belay_bytes(b, 1),
                                        &(belay_ranking_around_t){{"a", 1},
                                                                  i == 1 ? 1024 : 1,
@@ -358,11 +358,11 @@ STAND_TEST(arguments_are_checked, HIGH_FIRST, BY_MEMBER) {
                                        on_entries),
                   "before, after: more than 1023 in all");
   for (int i = 0; i < 2; i++)
-    expect_detail(bed,
+    expect_detail(env,
                   belay_ranking_trim(r, &q, belay_bytes(b, 1),
                                      i == 0 ? -1 : BELAY_RANKING_SIZE_MAX + 1, on_count),
                   "size: not from 0 to 4294967295");
-  assert_int_equal(client_stats(bed).calls, 0);
+  assert_int_equal(client_stats(env).calls, 0);
 }
 
 STAND_TEST(empty_board_is_refused, HIGH_FIRST, BY_MEMBER) {
@@ -390,5 +390,5 @@ STAND_TEST(empty_board_is_refused, HIGH_FIRST, BY_MEMBER) {
   };
   for (size_t i = 0; i < sizeof no_board / sizeof *no_board; i++)
     assert_error(no_board[i], BELAY_EINVAL);
-  assert_int_equal(client_stats(bed).calls, 0);
+  assert_int_equal(client_stats(env).calls, 0);
 }

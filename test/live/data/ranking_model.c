@@ -274,17 +274,17 @@ static void check(model_t *m) {
   row_t rows[MEMBERS];
   bool timed = m->options.ties != BELAY_RANKING_BY_MEMBER;
   int64_t keys = ranked(m, rows) == 0 ? 0 : timed ? 2 : 1;
-  assert_int_equal(server_keys(m->stand.bed->server), keys);
-  const resp_t *all = server_ask(m->stand.bed->server, "KEYS", "*", NULL);
+  assert_int_equal(server_keys(m->stand.env->server), keys);
+  const resp_t *all = server_ask(m->stand.env->server, "KEYS", "*", NULL);
   char key[64] = "";
   if (all->count > 0)
     snprintf(key, sizeof key, "%s", all->items[0]->str);
   if (all->count > 0)
-    assert_between(server_integer(m->stand.bed->server, "PTTL", key, NULL), 1, 2592000000);
+    assert_between(server_integer(m->stand.env->server, "PTTL", key, NULL), 1, 2592000000);
 }
 
-static void play(bed_t *bed, const belay_ranking_options_t *options, model_t *m) {
-  stand_of(&m->stand, bed, bed->client, options);
+static void play(env_t *env, const belay_ranking_options_t *options, model_t *m) {
+  stand_of(&m->stand, env, env->client, options);
   m->options = *options;
   for (unsigned i = 0; i < MEMBERS; i++)
     m->rows[i] = (row_t){.member = i};
@@ -306,11 +306,11 @@ static void play(bed_t *bed, const belay_ranking_options_t *options, model_t *m)
       check(m);
   }
   assert_error(stand_close(&m->stand), 0);
-  bed_until(bed, m->stand.closed == 1);
-  server_do(bed->server, "FLUSHALL", NULL);
+  env_until(env, m->stand.closed == 1);
+  server_do(env->server, "FLUSHALL", NULL);
 }
 
-BED_TEST(random_steps_match_model) {
+ENV_TEST(random_steps_match_model) {
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (unsigned order = 0; order < 2; order++)
     for (unsigned ties = 0; ties < 3; ties++)
@@ -318,7 +318,7 @@ BED_TEST(random_steps_match_model) {
         belay_ranking_options_t options =
             ranking_options((belay_ranking_order_t)order, (belay_ranking_ties_t)ties);
         options.max_members = most;
-        play(bed, &options, &m);
+        play(env, &options, &m);
       }
   print_message("%u changed, %u not, %u overflows, %u had no place, %u pages, %u were not there\n",
                 m.submits, m.unchanged, m.overflows, m.dropped, m.pages, m.absent);

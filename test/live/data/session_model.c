@@ -124,7 +124,7 @@ static void step_end(model_t *m) {
 
 /* The ttl ends: both keys at once, or the rest of a context that was evicted. */
 static void step_time(model_t *m) {
-  server_t *server = m->place[0].bed->server;
+  server_t *server = m->place[0].env->server;
   server_do(server, "DEL", KEY, NULL);
   if (below(m, 2) == 0)
     server_do(server, "DEL", KEY "::events", NULL);
@@ -135,18 +135,18 @@ static void step_forget_op(model_t *m) {
   char key[64];
   size_t which = below(m, OPS);
   snprintf(key, sizeof key, KEY "::op::o%zu", which);
-  server_do(m->place[0].bed->server, "DEL", key, NULL);
+  server_do(m->place[0].env->server, "DEL", key, NULL);
   m->op[which].done = false;
 }
 
-BED_TEST(random_steps_match_model) {
+ENV_TEST(random_steps_match_model) {
   static const int64_t most[HANDLES] = {LIST, 3, 0};
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < HANDLES; i++) {
     belay_session_options_t options = session_options();
     options.name = belay_string("shop");
     options.max_events = m.most[i] = most[i];
-    place_of(&m.place[i], bed, bed->client, &options);
+    place_of(&m.place[i], env, env->client, &options);
   }
   for (int i = 0; i < STEPS; i++) {
     uint64_t what = below(&m, 100);
@@ -161,9 +161,9 @@ BED_TEST(random_steps_match_model) {
     else
       step_forget_op(&m);
     if (i % 100 == 0)
-      expect_ttls(bed->server);
+      expect_ttls(env->server);
     if (i % 1000 == 999)
-      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+      server_do(env->server, "SCRIPT", "FLUSH", NULL);
   }
   assert_true(m.began > 200 && m.again > 500 && m.ended > 50 && m.spared > 50);
 }

@@ -11,9 +11,9 @@
 #define BUT BELAY_DEDUP_DIFFERENCE
 
 static void count_two_sets(const server_options_t *options) {
-  bed_t *bed = bed_open_with(server_start(options), NULL);
+  env_t *env = env_open_with(server_start(options), NULL);
   book_t book;
-  book_new(&book, bed, BELAY_DEDUP_SET);
+  book_new(&book, env, BELAY_DEDUP_SET);
   expect_mark(&book, "a", "1,2,3,4", "NNNN");
   expect_mark(&book, "b", "3,4,5", "NNN");
   const struct {
@@ -24,8 +24,8 @@ static void count_two_sets(const server_options_t *options) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (int how = 0; how <= BUT; how++)
       expect_count_of(&book, (belay_dedup_operator_t)how, rows[i].keys, rows[i].n[how]);
-  assert_int_equal(server_keys(bed->server), 2);
-  bed_close(bed);
+  assert_int_equal(server_keys(env->server), 2);
+  env_close(env);
 }
 
 TEST(count_of_two_sets) {
@@ -34,17 +34,17 @@ TEST(count_of_two_sets) {
   count_two_sets(&old); /* as before Redis 7 */
 }
 
-BED_TEST(store_combination) {
+ENV_TEST(store_combination) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.ttl_ms = 100000;
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   expect_mark(&book, "a", "1,2,3,4", "NNNN");
   expect_mark(&book, "b", "3,4,5", "NNN");
   expect_mark(&book, "c", "old", "N");
-  server_do(bed->server, "PEXPIRE", KEY "c", "5000", NULL);
+  server_do(env->server, "PEXPIRE", KEY "c", "5000", NULL);
   expect_store(&book, UNION, "a,b", "c", 5);
-  assert_between(server_integer(bed->server, "PTTL", KEY "c", NULL), 80000, 100000);
+  assert_between(server_integer(env->server, "PTTL", KEY "c", NULL), 80000, 100000);
   expect_seen(&book, "c", "1,2,3,4,5,old", "SSSSSN");
   expect_store(&book, BOTH, "a,b", "c", 2);
   expect_seen(&book, "c", "1,2,3,4,5", "NNSSN");
@@ -52,19 +52,19 @@ BED_TEST(store_combination) {
   expect_seen(&book, "d", "1,2,3,4,5", "SSNNN");
   expect_store(&book, BUT, "a", "d", 4); /* a copy */
   expect_seen(&book, "d", "1,2,3,4,5", "SSSSN");
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
   expect_store(&book, BUT, "a,a", "d", 0); /* nothing is no set */
-  assert_int_equal(server_integer(bed->server, "EXISTS", KEY "d", NULL), 0);
+  assert_int_equal(server_integer(env->server, "EXISTS", KEY "d", NULL), 0);
   expect_store(&book, BUT, "a,b", "a", 2); /* in its own place */
   expect_seen(&book, "a", "1,2,3,4,5", "SSNNN");
   expect_store(&book, BUT, "a,b", "a", 2);
   expect_store(&book, UNION, "no,b", "b", 3);
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
   options.ttl_ms = 0;
   book_t eternal;
-  book_of(&eternal, bed, bed->client, &options);
+  book_of(&eternal, env, env->client, &options);
   expect_store(&eternal, UNION, "a,b", "c", 5);
-  assert_int_equal(server_integer(bed->server, "PTTL", KEY "c", NULL), -1);
+  assert_int_equal(server_integer(env->server, "PTTL", KEY "c", NULL), -1);
 }
 
 enum { MANY = 6000 };
@@ -96,19 +96,19 @@ static unsigned walk(book_t *book, belay_dedup_operator_t how, const char *keys,
 }
 
 /* The numbers from `from` to `to` - 1. */
-static void fill(bed_t *bed, const char *key, unsigned from, unsigned to) {
+static void fill(env_t *env, const char *key, unsigned from, unsigned to) {
   char script[128];
   snprintf(script, sizeof script, "for i = %u, %u do redis.call('SADD', KEYS[1], i) end return 1",
            from, to - 1);
-  server_do(bed->server, "EVAL", script, "1", key, NULL);
+  server_do(env->server, "EVAL", script, "1", key, NULL);
 }
 
 BOOK_TEST(pages_of_combination, SET) {
   static const size_t limits[] = {1, 100, 1000, BELAY_DEDUP_PAGE_MAX};
   const unsigned half = MANY / 2;
-  fill(bed, KEY "a", 0, MANY);
-  fill(bed, KEY "b", half, MANY + half);
-  fill(bed, KEY "s", 10, 30);
+  fill(env, KEY "a", 0, MANY);
+  fill(env, KEY "b", half, MANY + half);
+  fill(env, KEY "s", 10, 30);
   for (int i = 1; i < 4; i++)
     for (belay_dedup_operator_t how = UNION; how <= BUT; how++) {
       unsigned pages = walk(book, how, "a,b", limits[i]);
@@ -188,30 +188,30 @@ BOOK_TEST(estimate_error, COUNT) {
   expect_store(book, UNION, "b", "a", both);
   expect_count(book, "a", both);
   expect_clear(book, "all", 1);
-  assert_true(server_integer(bed->server, "STRLEN", KEY "a", NULL) <= 12400);
-  expect_ttls(bed->server);
+  assert_true(server_integer(env->server, "STRLEN", KEY "a", NULL) <= 12400);
+  expect_ttls(env->server);
 }
 
-BED_TEST(merge_ttl) {
+ENV_TEST(merge_ttl) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = dedup_options(BELAY_DEDUP_COUNT);
     options.ttl_ms = 100000;
     options.extend_ttl = refresh;
     book_t book;
-    book_of(&book, bed, bed->client, &options);
-    server_do(bed->server, "FLUSHALL", NULL);
+    book_of(&book, env, env->client, &options);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_mark(&book, "a", "1,2", "NN");
     expect_store(&book, UNION, "a,no", "all", 2);
-    assert_between(server_integer(bed->server, "PTTL", KEY "all", NULL), 80000, 100000);
-    server_do(bed->server, "PEXPIRE", KEY "all", "50000", NULL);
+    assert_between(server_integer(env->server, "PTTL", KEY "all", NULL), 80000, 100000);
+    server_do(env->server, "PEXPIRE", KEY "all", "50000", NULL);
     expect_store(&book, UNION, "a", "all", 2);
-    assert_between(server_integer(bed->server, "PTTL", KEY "all", NULL), refresh ? 80000 : 30000,
+    assert_between(server_integer(env->server, "PTTL", KEY "all", NULL), refresh ? 80000 : 30000,
                    refresh ? 100000 : 50000);
     options.ttl_ms = 0;
     book_t eternal;
-    book_of(&eternal, bed, bed->client, &options);
+    book_of(&eternal, env, env->client, &options);
     expect_store(&eternal, UNION, "a", "ever", 2);
-    assert_int_equal(server_integer(bed->server, "PTTL", KEY "ever", NULL), -1);
+    assert_int_equal(server_integer(env->server, "PTTL", KEY "ever", NULL), -1);
   }
 }
 
@@ -230,21 +230,21 @@ BOOK_TEST(union_of_64_counts, COUNT) {
 static char detail[256];
 
 static void keep_detail(book_t *book) {
-  snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
+  snprintf(detail, sizeof detail, "%s", belay_detail(book->env->belay));
 }
 
-BED_TEST(wrong_type_names_key) {
+ENV_TEST(wrong_type_names_key) {
   static const char *const names[] = {"a", "b", "c"};
   for (int kind = 0; kind < 2; kind++) {
     book_t book;
-    book_new(&book, bed, kind == 0 ? BELAY_DEDUP_SET : BELAY_DEDUP_COUNT);
+    book_new(&book, env, kind == 0 ? BELAY_DEDUP_SET : BELAY_DEDUP_COUNT);
     book.then = keep_detail;
     for (int i = 0; i < 3; i++) {
       char key[64], expected[128];
       snprintf(key, sizeof key, KEY "%s", names[i]);
       snprintf(expected, sizeof expected, "%s: it holds something else", key);
-      server_do(bed->server, "FLUSHALL", NULL);
-      server_do(bed->server, "SET", key, "foreign", NULL);
+      server_do(env->server, "FLUSHALL", NULL);
+      server_do(env->server, "SET", key, "foreign", NULL);
       for (int n = 0; n < 3; n++) {
         entry_t entry = {0};
         if ((n == 2 && kind == 1) || (n != 1 && i == 2))
@@ -255,8 +255,8 @@ BED_TEST(wrong_type_names_key) {
                      0);
         assert_error(end_of_entry(&entry), BELAY_EWRONGTYPE);
         assert_string_equal(detail, expected);
-        assert_string_equal(server_string(bed->server, "GET", key, NULL), "foreign");
-        assert_int_equal(server_keys(bed->server), 1);
+        assert_string_equal(server_string(env->server, "GET", key, NULL), "foreign");
+        assert_int_equal(server_keys(env->server), 1);
       }
     }
   }

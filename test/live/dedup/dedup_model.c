@@ -19,7 +19,7 @@ typedef struct once {
 } once_t;
 
 typedef struct model {
-  bed_t *bed;
+  env_t *env;
   book_t book;
   belay_dedup_kind_t kind;
   uint64_t random;
@@ -146,7 +146,7 @@ static void step_once(unsigned set, unsigned n) {
   if (below(3) == 0) { /* its time is over */
     char key[64];
     snprintf(key, sizeof key, "%s::op::%.3s", keys[set], id);
-    assert_int_equal(server_integer(m.bed->server, "DEL", key, NULL), 1);
+    assert_int_equal(server_integer(m.env->server, "DEL", key, NULL), 1);
     once->asked = false;
   }
 }
@@ -198,7 +198,7 @@ static void step_count(unsigned set) {
 
 static void step_clear(unsigned set) {
   entry_t entry = {0};
-  int64_t was = server_integer(m.bed->server, "EXISTS", keys[set], NULL);
+  int64_t was = server_integer(m.env->server, "EXISTS", keys[set], NULL);
   assert_ends(begin_clear(&m.book, &entry, names[set]), end_of_entry(&entry), 0);
   assert_int_equal(entry.count, was);
   assert_true(was == 1 || size(set) == 0);
@@ -273,7 +273,7 @@ static void step_age(unsigned set) {
   resp_words_t words = {5,
                         {"EVAL", script, "1", keys[set], item(i).data},
                         {4, sizeof script - 1, 1, strlen(keys[set]), item(i).len}};
-  (void)server_ask_words(m.bed->server, &words);
+  (void)server_ask_words(m.env->server, &words);
   m.there[set][i] = false;
 }
 
@@ -303,21 +303,21 @@ static void step(void) {
 }
 
 static void play(belay_dedup_kind_t kind) {
-  m = (model_t){.bed = bed_open(NULL), .kind = kind, .random = UINT64_C(0x9e3779b97f4a7c15)};
+  m = (model_t){.env = env_open(NULL), .kind = kind, .random = UINT64_C(0x9e3779b97f4a7c15)};
   belay_dedup_options_t options = dedup_options(kind);
   options.max_items = MOST;
-  book_of(&m.book, m.bed, m.bed->client, &options);
+  book_of(&m.book, m.env, m.env->client, &options);
   for (int i = 0; i < STEPS; i++) {
     step();
     if (i % 500 == 499)
-      expect_ttls(m.bed->server);
+      expect_ttls(m.env->server);
   }
   print_message("%u new, %u seen, %u without room, %u perhaps (%u wrongly), %u asked again\n",
                 m.fresh, m.seen, m.full, m.maybe, m.unsure, m.replayed);
   assert_true(m.fresh > 500 && m.replayed > 100 && (m.seen > 500 || m.maybe > 500));
   assert_true(m.unsure <= m.fresh / 50);
   assert_int_equal(m.full > 100, kind == BELAY_DEDUP_WINDOW);
-  bed_close(m.bed);
+  env_close(m.env);
 }
 
 TEST(set_matches_model) {

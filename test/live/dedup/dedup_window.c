@@ -14,25 +14,25 @@ static belay_dedup_options_t window_of(int64_t window_ms, int64_t max_items) {
 }
 
 /* Lets its time be over by so much; 0: it is over just now. */
-static void age(bed_t *bed, const char *item, int64_t ms) {
+static void age(env_t *env, const char *item, int64_t ms) {
   char score[24];
-  snprintf(score, sizeof score, "%lld", (long long)(server_now_ms(bed->server) - ms));
-  server_do(bed->server, "ZADD", KEY, "XX", score, item, NULL);
+  snprintf(score, sizeof score, "%lld", (long long)(server_now_ms(env->server) - ms));
+  server_do(env->server, "ZADD", KEY, "XX", score, item, NULL);
 }
 
-static int64_t size(bed_t *bed) {
-  return server_integer(bed->server, "ZCARD", KEY, NULL);
+static int64_t size(env_t *env) {
+  return server_integer(env->server, "ZCARD", KEY, NULL);
 }
 
-static int64_t score(bed_t *bed, const char *item) {
-  return atoll(server_string(bed->server, "ZSCORE", KEY, item, NULL));
+static int64_t score(env_t *env, const char *item) {
+  return atoll(server_string(env->server, "ZSCORE", KEY, item, NULL));
 }
 
-BED_TEST(item_expires) {
+ENV_TEST(item_expires) {
   const int64_t ms = 150 * slow();
   belay_dedup_options_t options = window_of(ms, 100);
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   int64_t begun = clock_now();
   expect_mark(&book, "k", "a", "N");
   entry_t entry = {0};
@@ -50,130 +50,130 @@ BED_TEST(item_expires) {
   expect_count(&book, "k", 0);
 }
 
-BED_TEST(expired_items_do_not_count) {
+ENV_TEST(expired_items_do_not_count) {
   belay_dedup_options_t options = window_of(60000, 100);
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   expect_mark(&book, "k", "a,b,c,d", "NNNN");
-  age(bed, "a", 0);
-  age(bed, "b", 100000);
+  age(env, "a", 0);
+  age(env, "b", 100000);
   expect_seen(&book, "k", "a,b,c,d", "NNSS");
   expect_seen(&book, "k", "a", "N");
   expect_count(&book, "k", 2);
   expect_forget(&book, "k", "a,c", 1);
-  assert_int_equal(size(bed), 2); /* b is still there, and d */
+  assert_int_equal(size(env), 2); /* b is still there, and d */
   expect_mark(&book, "k", "b,d", "NS");
   expect_count(&book, "k", 2);
-  assert_int_equal(size(bed), 2);
+  assert_int_equal(size(env), 2);
 }
 
-BED_TEST(extend_ttl_restarts_item) {
+ENV_TEST(extend_ttl_restarts_item) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = window_of(60000, 100);
     options.extend_ttl = refresh;
     book_t book;
-    book_of(&book, bed, bed->client, &options);
-    server_do(bed->server, "FLUSHALL", NULL);
+    book_of(&book, env, env->client, &options);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_mark(&book, "k", "a,b", "NN");
-    age(bed, "a", -20000);
-    age(bed, "b", -90000); /* another program uses a longer window */
-    int64_t before = score(bed, "a"), longer = score(bed, "b");
+    age(env, "a", -20000);
+    age(env, "b", -90000); /* another program uses a longer window */
+    int64_t before = score(env, "a"), longer = score(env, "b");
     expect_mark(&book, "k", "a,b", "SS");
-    assert_int_equal(score(bed, "a") > before + 30000, refresh);
-    assert_int_equal(score(bed, "b"), longer);
+    assert_int_equal(score(env, "a") > before + 30000, refresh);
+    assert_int_equal(score(env, "b"), longer);
     assert_error(book_close(&book), 0);
-    bed_until(bed, book.closed == 1);
+    env_until(env, book.closed == 1);
   }
 }
 
 /* Of what is over some goes with each mark, and not all at once. */
 TEST(expired_items_removed_in_portions) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   static const char fill[] = "for i = 1, 1000 do redis.call('ZADD', KEYS[1], ARGV[1] + i, i) end "
                              "return redis.call('PEXPIRE', KEYS[1], 100000)";
   belay_dedup_options_t options = window_of(60000, 5000);
   book_t book;
-  book_of(&book, bed, bed->client, &options);
-  server_do(bed->server, "EVAL", fill, "1", KEY, "1600000000000", NULL);
+  book_of(&book, env, env->client, &options);
+  server_do(env->server, "EVAL", fill, "1", KEY, "1600000000000", NULL);
   expect_count(&book, "k", 0);
   expect_mark(&book, "k", "a", "N");
-  int64_t left = size(bed);
+  int64_t left = size(env);
   assert_between(left, 900, 1000);
-  for (; left > 1; left = size(bed)) {
+  for (; left > 1; left = size(env)) {
     expect_mark(&book, "k", "a", "S");
-    assert_between(left - size(bed), 1, 100);
+    assert_between(left - size(env), 1, 100);
   }
   expect_count(&book, "k", 1);
-  expect_ttls(bed->server);
-  bed_close(bed);
+  expect_ttls(env->server);
+  env_close(env);
 }
 
 /* The key is never gone before what is in it, also where all of it was thrown out in between. */
-BED_TEST(key_ttl_covers_items) {
+ENV_TEST(key_ttl_covers_items) {
   belay_dedup_options_t options = window_of(60000, 1);
   options.evict = true;
   book_t book, longer;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   options = window_of(600000, 10);
-  book_of(&longer, bed, bed->client, &options);
+  book_of(&longer, env, env->client, &options);
   expect_mark(&book, "k", "a", "N");
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
   expect_mark(&book, "k", "b", "N"); /* in the place of a */
-  expect_ttls(bed->server);
-  age(bed, "b", 10);
+  expect_ttls(env->server);
+  age(env, "b", 10);
   expect_mark(&book, "k", "c", "N");
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
   expect_mark(&longer, "k", "d", "N");
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
   expect_mark(&book, "k", "e", "N");
-  expect_ttls(bed->server);
-  server_do(bed->server, "PERSIST", KEY, NULL);
+  expect_ttls(env->server);
+  server_do(env->server, "PERSIST", KEY, NULL);
   expect_mark(&longer, "k", "f", "N");
-  expect_ttls(bed->server);
-  assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 600000, 800000);
+  expect_ttls(env->server);
+  assert_between(server_integer(env->server, "PTTL", KEY, NULL), 600000, 800000);
 }
 
-BED_TEST(full_window_refuses) {
+ENV_TEST(full_window_refuses) {
   belay_dedup_options_t options = window_of(60000, 3);
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   expect_mark(&book, "k", "a,b,c,d,a,e", "NNNFSF");
   expect_seen(&book, "k", "a,b,c,d,e", "SSSNN");
   expect_mark(&book, "k", "d", "F");
   expect_mark_once(&book, "k", "d,a", "id", "FS");
   expect_mark(&book, "k", "b", "S");
-  age(bed, "b", 1);
+  age(env, "b", 1);
   expect_mark(&book, "k", "d,e", "NF");
-  assert_int_equal(size(bed), 3);
+  assert_int_equal(size(env), 3);
   expect_mark_once(&book, "k", "d,a", "id", "FS"); /* it was so */
   expect_forget(&book, "k", "a", 1);
   expect_mark(&book, "k", "e,f", "NF");
 }
 
-BED_TEST(full_window_evicts_oldest) {
+ENV_TEST(full_window_evicts_oldest) {
   belay_dedup_options_t options = window_of(60000, 3);
   options.evict = true;
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   expect_mark(&book, "k", "a,b,c", "NNN");
-  age(bed, "b", -1000);
-  age(bed, "c", -2000);
-  age(bed, "a", -3000);
+  age(env, "b", -1000);
+  age(env, "c", -2000);
+  age(env, "a", -3000);
   expect_mark(&book, "k", "d", "N");
   expect_seen(&book, "k", "a,b,c,d", "SNSS");
   expect_mark(&book, "k", "e,a,f", "NSN");
   expect_seen(&book, "k", "a,b,c,d,e,f", "NNNSSS");
-  assert_int_equal(size(bed), 3);
+  assert_int_equal(size(env), 3);
 }
 
 /* Somebody kept more than that. */
-BED_TEST(smaller_max_items_evicts_in_portions) {
+ENV_TEST(smaller_max_items_evicts_in_portions) {
   belay_dedup_options_t options = window_of(60000, 100);
   book_t large, small;
-  book_of(&large, bed, bed->client, &options);
+  book_of(&large, env, env->client, &options);
   options.max_items = 5;
   options.evict = true;
-  book_of(&small, bed, bed->client, &options);
+  book_of(&small, env, env->client, &options);
   for (int i = 0; i < 60; i++) {
     char item[8];
     snprintf(item, sizeof item, "%d", i);
@@ -181,10 +181,10 @@ BED_TEST(smaller_max_items_evicts_in_portions) {
   }
   for (int i = 0; i < 10; i++) {
     char item[8];
-    int64_t before = size(bed);
+    int64_t before = size(env);
     snprintf(item, sizeof item, "new %d", i);
     expect_mark(&small, "k", item, "N");
-    int64_t after = size(bed);
+    int64_t after = size(env);
     assert_int_equal(after, before > 20 ? before - 15 : 5);
   }
 }
@@ -195,18 +195,18 @@ BOOK_TEST(foreign_scores_are_refused, WINDOW) {
   for (size_t i = 0; i < sizeof scores / sizeof *scores; i++)
     for (int n = 0; n < 5; n++) {
       entry_t entry = {0};
-      server_do(bed->server, "DEL", KEY, NULL);
-      server_do(bed->server, "ZADD", KEY, scores[i], "x", NULL);
+      server_do(env->server, "DEL", KEY, NULL);
+      server_do(env->server, "ZADD", KEY, scores[i], "x", NULL);
       if (n > 0)
-        server_do(bed->server, "ZADD", KEY, "1700000000000", "y", NULL);
+        server_do(env->server, "ZADD", KEY, "1700000000000", "y", NULL);
       assert_error(n < 2    ? begin_mark(book, &entry, "k", "x")
                    : n == 2 ? begin_seen_many(book, &entry, "k", "x,y")
                    : n == 3 ? begin_forget(book, &entry, "k", "x")
                             : begin_book_count(book, &entry, "k"),
                    0);
       assert_error(end_of_entry(&entry), BELAY_EMISMATCH);
-      assert_int_equal(size(bed), n > 0 ? 2 : 1);
-      assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
+      assert_int_equal(size(env), n > 0 ? 2 : 1);
+      assert_int_equal(server_integer(env->server, "PTTL", KEY, NULL), -1);
     }
   expect_clear(book, "k", 1);
   expect_mark(book, "k", "x", "N");
@@ -227,10 +227,10 @@ static void meet(entry_t *entry, const belay_bytes_t *member) {
 }
 
 TEST(pages_of_window) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_dedup_options_t options = window_of(600000, 2 * MANY);
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   char script[200];
   snprintf(
       script, sizeof script,
@@ -238,8 +238,8 @@ TEST(pages_of_window) {
       "end return 1",
       MANY - 1);
   char over[24];
-  snprintf(over, sizeof over, "%lld", (long long)server_now_ms(bed->server));
-  server_do(bed->server, "EVAL", script, "1", KEY, over, NULL);
+  snprintf(over, sizeof over, "%lld", (long long)server_now_ms(env->server));
+  server_do(env->server, "EVAL", script, "1", KEY, over, NULL);
   unsigned pages = 0;
   uint64_t cursor = 0;
   memset(met, 0, sizeof met);
@@ -258,13 +258,13 @@ TEST(pages_of_window) {
   assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", 1, 100), BELAY_EINVAL);
   assert_ends(begin_page(&book, &entry, BELAY_DEDUP_UNION, "l", 0, 100), end_of_entry(&entry), 0);
   assert_true(entry.n == 0 && entry.next == 0);
-  server_do(bed->server, "SET", "belay::dedup::{n}::m", "x", NULL);
+  server_do(env->server, "SET", "belay::dedup::{n}::m", "x", NULL);
   assert_ends(begin_page(&book, &entry, BELAY_DEDUP_UNION, "m", 0, 100), end_of_entry(&entry),
               BELAY_EWRONGTYPE);
-  bed_close(bed);
+  env_close(env);
 }
 
-BED_TEST(bitmap_max_offset) {
+ENV_TEST(bitmap_max_offset) {
   static const char *const wrong[] = {"",
                                       "-1",
                                       "+1",
@@ -282,14 +282,14 @@ BED_TEST(bitmap_max_offset) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
   options.max_offset = 1000;
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   expect_mark(&book, "k", "0,1000", "NN");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     entry_t entry = {0};
     char items[64];
     snprintf(items, sizeof items, "5,%s", wrong[i]);
     assert_error(begin_mark(&book, &entry, "k", wrong[i]), BELAY_EINVAL);
-    assert_string_equal(belay_detail(bed->belay), "item: not a number from 0 to 1000");
+    assert_string_equal(belay_detail(env->belay), "item: not a number from 0 to 1000");
     assert_error(begin_mark_many(&book, &entry, "k", items), BELAY_EINVAL);
     assert_error(begin_mark_once(&book, &entry, "k", items, "id"), BELAY_EINVAL);
     assert_error(begin_seen(&book, &entry, "k", wrong[i]), BELAY_EINVAL);
@@ -297,29 +297,29 @@ BED_TEST(bitmap_max_offset) {
     assert_error(begin_forget(&book, &entry, "k", items), BELAY_EINVAL);
   }
   expect_count(&book, "k", 2);
-  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 126);
+  assert_int_equal(server_integer(env->server, "STRLEN", KEY, NULL), 126);
 }
 
-BED_TEST(bitmap_largest_offset) {
+ENV_TEST(bitmap_largest_offset) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
   options.max_offset = BELAY_DEDUP_OFFSET_MAX;
   book_t book;
-  book_of(&book, bed, bed->client, &options);
+  book_of(&book, env, env->client, &options);
   expect_seen(&book, "k", "4294967295,0", "NN");
   expect_forget(&book, "k", "4294967295,0", 0);
-  assert_int_equal(server_keys(bed->server), 0); /* half a gigabyte for nothing */
+  assert_int_equal(server_keys(env->server), 0); /* half a gigabyte for nothing */
   expect_mark(&book, "k", "8000000", "N");
   expect_forget(&book, "k", "8000000,4294967295,7999999", 1);
   expect_seen(&book, "k", "8000000", "N");
   expect_count(&book, "k", 0);
-  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 1000001);
+  assert_int_equal(server_integer(env->server, "STRLEN", KEY, NULL), 1000001);
 }
 
 /* It is laid out as SETBIT does it: others may look. */
 BOOK_TEST(bitmap_bits_of_server, BITMAP) {
   expect_mark(book, "k", "7,16777215", "NN");
-  assert_int_equal(server_integer(bed->server, "GETBIT", KEY, "7", NULL), 1);
-  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 2 << 20);
-  server_do(bed->server, "SETBIT", KEY, "100", "1", NULL);
+  assert_int_equal(server_integer(env->server, "GETBIT", KEY, "7", NULL), 1);
+  assert_int_equal(server_integer(env->server, "STRLEN", KEY, NULL), 2 << 20);
+  server_do(env->server, "SETBIT", KEY, "100", "1", NULL);
   expect_mark(book, "k", "100,101", "SN");
 }

@@ -7,19 +7,19 @@
 #define KEY "belay::idempotency::{pay}"
 #define MINUTE 60000
 
-static int64_t pttl(bed_t *bed) {
-  return server_integer(bed->server, "PTTL", KEY, NULL);
+static int64_t pttl(env_t *env) {
+  return server_integer(env->server, "PTTL", KEY, NULL);
 }
 
 /* Its owner's time is over. */
-static void pass(bed_t *bed) {
-  server_do(bed->server, "HSET", KEY, "until", "1", NULL);
+static void pass(env_t *env) {
+  server_do(env->server, "HSET", KEY, "until", "1", NULL);
 }
 
 ONCE_TEST(one_client_processes) {
   turn_t one = {0}, other = {0};
   expect_turn(&one, once_read(once, &one, "pay"), BELAY_IDEMPOTENCY_ABSENT);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   expect_turn(&one, once_begin(once, &one, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   assert_int_equal(one.state.attempt, 1);
   assert_between(one.state.remaining_ms, MINUTE - 20000, MINUTE);
@@ -30,10 +30,10 @@ ONCE_TEST(one_client_processes) {
   assert_true(other.owner[0] != '\0');
   assert_false(other.has_result);
   assert_memory_equal(&other.state.token, &(belay_idempotency_token_t){{0}}, sizeof token);
-  assert_between(pttl(bed), MINUTE + 3600000 - 20000, MINUTE + 3600000);
+  assert_between(pttl(env), MINUTE + 3600000 - 20000, MINUTE + 3600000);
   expect_turn(&one, once_finish(once, &one, "pay", &token, "paid", 90000), BELAY_IDEMPOTENCY_DONE);
   assert_false(one.has_result);
-  assert_between(pttl(bed), 70000, 90000);
+  assert_between(pttl(env), 70000, 90000);
   expect_turn(&other, once_begin(once, &other, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_DONE);
   assert_string_equal(other.result, "paid");
   assert_between(other.state.remaining_ms, 70000, 90000);
@@ -42,7 +42,7 @@ ONCE_TEST(one_client_processes) {
   assert_int_equal(other.state.attempt, 1);
   expect_turn(&other, once_begin(once, &other, "something else", "", 0), BELAY_IDEMPOTENCY_STARTED);
   assert_between(other.state.remaining_ms, 10000, 30000); /* the default */
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 ONCE_TEST(other_fingerprint_is_refused) {
@@ -57,7 +57,7 @@ ONCE_TEST(other_fingerprint_is_refused) {
       assert_string_equal(other.detail, KEY ": it has another fingerprint");
     }
     if (i == 0) {
-      pass(bed);
+      pass(env);
     } else if (i == 1) {
       expect_turn(&other, once_abandon(once, &other, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
     } else if (i == 2) {
@@ -74,7 +74,7 @@ ONCE_TEST(late_owner_is_refused) {
   turn_t late = {0}, next = {0};
   expect_turn(&late, once_begin(once, &late, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   const belay_idempotency_token_t first = late.state.token;
-  pass(bed);
+  pass(env);
   expect_turn(&next, once_read(once, &next, "pay"), BELAY_IDEMPOTENCY_IN_PROGRESS);
   assert_int_equal(next.state.remaining_ms, 0);
   expect_turn(&next, once_begin(once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_TAKEN_OVER);
@@ -102,11 +102,11 @@ ONCE_TEST(late_owner_is_refused) {
   assert_false(next.state.existed);
   expect_not_owner(&next, once_finish(once, &next, "pay", &second, "in time", 0),
                    BELAY_IDEMPOTENCY_ABSENT);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 /* A record outlives the last time that its request may be sent; else grace_ms is what it says. */
-BED_TEST(unfinished_record_is_kept_for_grace) {
+ENV_TEST(unfinished_record_is_kept_for_grace) {
   static const int64_t timeouts[] = {500, 60000};
   belay_idempotency_options_t options = once_options();
   options.grace_ms = 10000;
@@ -114,16 +114,16 @@ BED_TEST(unfinished_record_is_kept_for_grace) {
     int64_t kept = i == 0 ? options.grace_ms : 60000 + 600 + 2;
     once_t once;
     turn_t one = {.request.timeout_ms = timeouts[i]};
-    once_of(&once, bed, bed->client, &options);
-    server_do(bed->server, "FLUSHALL", NULL);
+    once_of(&once, env, env->client, &options);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_turn(&one, once_begin(&once, &one, "pay", "", MINUTE), BELAY_IDEMPOTENCY_STARTED);
-    assert_between(pttl(bed), kept + MINUTE - 9000, kept + MINUTE);
+    assert_between(pttl(env), kept + MINUTE - 9000, kept + MINUTE);
     const belay_idempotency_token_t token = one.state.token;
     expect_turn(&one, once_extend(&once, &one, "pay", &token, 2 * MINUTE),
                 BELAY_IDEMPOTENCY_STARTED);
-    assert_between(pttl(bed), kept + 2 * MINUTE - 9000, kept + 2 * MINUTE);
+    assert_between(pttl(env), kept + 2 * MINUTE - 9000, kept + 2 * MINUTE);
     expect_turn(&one, once_abandon(&once, &one, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
-    assert_between(pttl(bed), kept - 9000, kept);
+    assert_between(pttl(env), kept - 9000, kept);
   }
 }
 
@@ -132,14 +132,14 @@ ONCE_TEST(finish_after_deadline_without_takeover) {
   turn_t one = {0}, other = {0};
   expect_turn(&one, once_begin(once, &one, "pay", "", 1), BELAY_IDEMPOTENCY_STARTED);
   const belay_idempotency_token_t token = one.state.token;
-  bed_run_for(bed, 5);
+  env_run_for(env, 5);
   expect_turn(&one, once_extend(once, &one, "pay", &token, MINUTE), BELAY_IDEMPOTENCY_STARTED);
   assert_between(one.state.remaining_ms, MINUTE - 20000, MINUTE);
   expect_turn(&one, once_extend(once, &one, "pay", &token, 1000), BELAY_IDEMPOTENCY_STARTED);
   assert_between(one.state.remaining_ms, MINUTE - 20000, MINUTE); /* never shorter */
-  assert_between(pttl(bed), 3600000 + MINUTE - 20000, 3600000 + MINUTE);
+  assert_between(pttl(env), 3600000 + MINUTE - 20000, 3600000 + MINUTE);
   expect_turn(&other, once_begin(once, &other, "pay", "", 1), BELAY_IDEMPOTENCY_IN_PROGRESS);
-  pass(bed);
+  pass(env);
   expect_turn(&one, once_finish(once, &one, "pay", &token, "", 0), BELAY_IDEMPOTENCY_DONE);
   expect_turn(&other, once_begin(once, &other, "pay", "", 1), BELAY_IDEMPOTENCY_DONE);
   assert_true(other.has_result); /* an empty one is one */
@@ -158,14 +158,14 @@ ONCE_TEST(deadline_by_server_clock) {
   assert_true(clock_now() - before >= (ms - 2) * 1000000);
 }
 
-BED_TEST(owner_text_is_reported) {
+ENV_TEST(owner_text_is_reported) {
   belay_client_options_t options = client_options();
   options.owner = "cashier-7";
   once_t one, other;
   turn_t turn = {0}, mine = {0};
   belay_idempotency_options_t o = once_options();
-  once_of(&one, bed, bed_connect(bed, server_url(bed->server), &options), &o);
-  once_new(&other, bed);
+  once_of(&one, env, env_connect(env, server_url(env->server), &options), &o);
+  once_new(&other, env);
   expect_turn(&mine, once_begin(&one, &mine, "pay", "", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   assert_string_equal(mine.owner, "cashier-7");
   expect_turn(&turn, once_begin(&other, &turn, "pay", "", MINUTE), BELAY_IDEMPOTENCY_IN_PROGRESS);
@@ -175,7 +175,7 @@ BED_TEST(owner_text_is_reported) {
   assert_string_equal(turn.owner, "cashier-7");
 }
 
-BED_TEST(largest_arguments) {
+ENV_TEST(largest_arguments) {
   static char key[BELAY_IDEMPOTENCY_KEY_MAX + 1], result[BELAY_IDEMPOTENCY_RESULT_MAX + 1],
       name[128];
   char fingerprint[BELAY_IDEMPOTENCY_FINGERPRINT_MAX + 1] = "";
@@ -187,7 +187,7 @@ BED_TEST(largest_arguments) {
   options.name = belay_bytes(name, sizeof name);
   once_t once;
   turn_t turn = {0};
-  once_of(&once, bed, bed->client, &options);
+  once_of(&once, env, env->client, &options);
   expect_turn(&turn, once_begin(&once, &turn, key, fingerprint, 86400000),
               BELAY_IDEMPOTENCY_STARTED);
   const belay_idempotency_token_t token = turn.state.token;
@@ -195,22 +195,22 @@ BED_TEST(largest_arguments) {
               BELAY_IDEMPOTENCY_DONE);
   expect_turn(&turn, once_begin(&once, &turn, key, fingerprint, 86400000), BELAY_IDEMPOTENCY_DONE);
   assert_int_equal(turn.state.result_len, BELAY_IDEMPOTENCY_RESULT_MAX);
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
-BED_TEST(result_bounded_by_max_reply) {
+ENV_TEST(result_bounded_by_max_reply) {
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
   belay_idempotency_options_t o = once_options();
   once_t once;
   turn_t turn = {0};
   static char result[32768 + 1 + 1];
-  once_of(&once, bed, bed_connect(bed, server_url(bed->server), &options), &o);
+  once_of(&once, env, env_connect(env, server_url(env->server), &options), &o);
   expect_turn(&turn, once_begin(&once, &turn, "pay", "", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   const belay_idempotency_token_t token = turn.state.token;
   memset(result, 'r', sizeof result - 1);
   assert_error(once_finish(&once, &turn, "pay", &token, result, 0), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "result: NULL, or more than 32768 bytes");
+  assert_string_equal(belay_detail(env->belay), "result: NULL, or more than 32768 bytes");
   result[32768] = '\0';
   expect_turn(&turn, once_finish(&once, &turn, "pay", &token, result, 0), BELAY_IDEMPOTENCY_DONE);
   expect_turn(&turn, once_read(&once, &turn, "pay"), BELAY_IDEMPOTENCY_DONE);
@@ -245,7 +245,7 @@ ONCE_TEST(arguments_are_checked) {
                    on_turn),
                BELAY_EINVAL);
   assert_error(belay_idempotency_read(records, r, belay_bytes("k", 1025), on_turn), BELAY_EINVAL);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 static void linger(once_t *once) {
@@ -257,12 +257,12 @@ static void linger(once_t *once) {
 ONCE_TEST(remaining_time_at_callback) {
   turn_t turn[2] = {0};
   expect_turn(&turn[0], once_read(once, &turn[0], "a"), BELAY_IDEMPOTENCY_ABSENT);
-  server_pause(bed->server); /* both answers come at once */
+  server_pause(env->server); /* both answers come at once */
   assert_error(once_begin(once, &turn[0], "a", "x", 400), 0);
   assert_error(once_begin(once, &turn[1], "a2", "x", 400), 0);
-  bed_run_for(bed, 10);
+  env_run_for(env, 10);
   once->then = linger; /* in the first of them */
-  server_resume(bed->server);
+  server_resume(env->server);
   assert_error(end_of_turn(&turn[0]), 0);
   assert_error(end_of_turn(&turn[1]), 0);
   assert_int_equal(turn[1].state.outcome, BELAY_IDEMPOTENCY_STARTED);

@@ -21,7 +21,7 @@ static int begin_nth(once_t *once, turn_t *turn, int n) {
 enum { OPERATIONS = 5 }; /* without forget */
 
 static void expect_left_alone(once_t *once, int error) {
-  server_t *server = once->bed->server;
+  server_t *server = once->env->server;
   uint64_t digest = server_digest(server);
   int64_t ttl = server_integer(server, "PTTL", KEY, NULL);
   for (int n = 0; n < OPERATIONS; n++) {
@@ -34,7 +34,7 @@ static void expect_left_alone(once_t *once, int error) {
                         : server_integer(server, "PTTL", KEY, NULL) <= ttl);
 }
 
-TEST_IN(foreign_record_is_left_unchanged, bed, bed_open_with(server_with_digest(), NULL)) {
+TEST_IN(foreign_record_is_left_unchanged, env, env_open_with(server_with_digest(), NULL)) {
   static const char *const wrong[][2] = {
       {"state", "busy"},   {"state", ""},
       {"token", "short"},  {"attempt", "0"},
@@ -48,79 +48,79 @@ TEST_IN(foreign_record_is_left_unchanged, bed, bed_open_with(server_with_digest(
   };
   once_t once;
   turn_t turn = {0};
-  once_new(&once, bed);
-  server_do(bed->server, "RPUSH", KEY, "1", NULL);
+  once_new(&once, env);
+  server_do(env->server, "RPUSH", KEY, "1", NULL);
   expect_left_alone(&once, BELAY_EWRONGTYPE);
-  server_do(bed->server, "DEL", KEY, NULL);
-  server_do(bed->server, "SET", KEY, "1", NULL);
+  server_do(env->server, "DEL", KEY, NULL);
+  server_do(env->server, "SET", KEY, "1", NULL);
   expect_left_alone(&once, BELAY_EWRONGTYPE);
-  server_do(bed->server, "DEL", KEY, NULL);
-  server_do(bed->server, "HSET", KEY, "name", "somebody's", NULL);
+  server_do(env->server, "DEL", KEY, NULL);
+  server_do(env->server, "HSET", KEY, "name", "somebody's", NULL);
   expect_left_alone(&once, BELAY_EMISMATCH);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     expect_turn(&turn, once_forget(&once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
     expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     if (wrong[i][1] != NULL)
-      server_do(bed->server, "HSET", KEY, wrong[i][0], wrong[i][1], NULL);
+      server_do(env->server, "HSET", KEY, wrong[i][0], wrong[i][1], NULL);
     else
-      server_do(bed->server, "HDEL", KEY, wrong[i][0], NULL);
+      server_do(env->server, "HDEL", KEY, wrong[i][0], NULL);
     expect_left_alone(&once, BELAY_EMISMATCH);
   }
 }
 
-static bool is_state(bed_t *bed, const char *state) {
-  const char *text = server_string(bed->server, "HGET", KEY, "state", NULL);
+static bool is_state(env_t *env, const char *state) {
+  const char *text = server_string(env->server, "HGET", KEY, "state", NULL);
   return text != NULL && strcmp(text, state) == 0;
 }
 
 /* The server has executed it, and the answer is on its way when the connection is cut. */
-static void lose_the_answer(bed_t *bed, const char *state) {
-  while (!is_state(bed, state))
-    uv_run(&bed->loop, UV_RUN_NOWAIT);
-  relay_cut(bed->relay);
-  relay_delay(bed->relay, 0);
+static void lose_the_answer(env_t *env, const char *state) {
+  while (!is_state(env, state))
+    uv_run(&env->loop, UV_RUN_NOWAIT);
+  relay_cut(env->relay);
+  relay_delay(env->relay, 0);
 }
 
 ONCE_TEST_RELAYED(lost_replies) {
   for (int round = 0; round < 3; round++) {
     turn_t turn = {0};
-    int64_t evals = server_calls(bed->server, "eval") + server_calls(bed->server, "evalsha");
-    relay_delay(bed->relay, RELAY_LONG);
+    int64_t evals = server_calls(env->server, "eval") + server_calls(env->server, "evalsha");
+    relay_delay(env->relay, RELAY_LONG);
     assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
-    lose_the_answer(bed, round == 2 ? "taken" : "started");
+    lose_the_answer(env, round == 2 ? "taken" : "started");
     assert_error(end_of_turn(&turn), 0); /* it has found itself */
     assert_int_equal(turn.state.outcome,
                      round == 2 ? BELAY_IDEMPOTENCY_TAKEN_OVER : BELAY_IDEMPOTENCY_STARTED);
     assert_int_equal(turn.state.attempt, round + 1);
     const belay_idempotency_token_t token = turn.state.token;
-    assert_int_equal(server_calls(bed->server, "eval") + server_calls(bed->server, "evalsha"),
+    assert_int_equal(server_calls(env->server, "eval") + server_calls(env->server, "evalsha"),
                      evals + 2);
-    relay_delay(bed->relay, RELAY_LONG);
+    relay_delay(env->relay, RELAY_LONG);
     if (round == 0) {
       assert_error(once_abandon(once, &turn, "pay", &token), 0);
-      lose_the_answer(bed, "free");
+      lose_the_answer(env, "free");
       assert_error(end_of_turn(&turn), 0);
       assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_ABANDONED);
     } else if (round == 1) {
-      server_do(bed->server, "HSET", KEY, "until", "1", NULL);
-      relay_delay(bed->relay, 0);
+      server_do(env->server, "HSET", KEY, "until", "1", NULL);
+      relay_delay(env->relay, 0);
     } else {
       assert_error(once_finish(once, &turn, "pay", &token, "r", 1000), 0);
-      lose_the_answer(bed, "done");
+      lose_the_answer(env, "done");
       assert_error(end_of_turn(&turn), 0);
       assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_DONE);
-      assert_true(server_integer(bed->server, "PTTL", KEY, NULL) > 5000); /* may be sent so long */
+      assert_true(server_integer(env->server, "PTTL", KEY, NULL) > 5000); /* may be sent so long */
     }
   }
   turn_t turn = {0};
-  relay_delay(bed->relay, RELAY_LONG);
+  relay_delay(env->relay, RELAY_LONG);
   assert_error(once_forget(once, &turn, "pay"), 0);
-  while (server_keys(bed->server) > 0)
-    uv_run(&bed->loop, UV_RUN_NOWAIT);
-  relay_cut(bed->relay);
-  relay_delay(bed->relay, 0);
+  while (server_keys(env->server) > 0)
+    uv_run(&env->loop, UV_RUN_NOWAIT);
+  relay_cut(env->relay);
+  relay_delay(env->relay, 0);
   assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 /* Told for certain, also the second time. */
@@ -128,16 +128,16 @@ ONCE_TEST_RELAYED(mismatch_after_retry_is_definite) {
   turn_t turn = {0}, owned = {0};
   expect_turn(&turn, once_begin(once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   belay_idempotency_token_t wrong = {{7}};
-  relay_delay(bed->relay, RELAY_LONG);
+  relay_delay(env->relay, RELAY_LONG);
   assert_error(once_begin(once, &turn, "pay", "y", MINUTE), 0);
   assert_error(once_finish(once, &owned, "pay", &wrong, "r", 0), 0);
-  bed_run_for(bed, 20);
-  relay_cut(bed->relay);
-  relay_delay(bed->relay, 0);
+  env_run_for(env, 20);
+  relay_cut(env->relay);
+  relay_delay(env->relay, 0);
   assert_error(end_of_turn(&turn), BELAY_EMISMATCH);
   assert_string_equal(turn.detail, KEY ": it has another fingerprint");
   assert_error(end_of_turn(&owned), BELAY_ENOTOWNER);
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 /* The second try cannot know the effect of the first one, so the outcome is unknown. */
@@ -148,32 +148,32 @@ ONCE_TEST_RELAYED(retry_with_unknown_first_attempt) {
     turn_t turn = {0};
     expect_turn(&turn, once_begin(once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = turn.state.token;
-    relay_delay(bed->relay, RELAY_LONG);
+    relay_delay(env->relay, RELAY_LONG);
     assert_error(i == 0 ? once_finish(once, &turn, "pay", &token, "r", 0)
                         : once_abandon(once, &turn, "pay", &token),
                  0);
-    lose_the_answer(bed, i == 0 ? "done" : "free");
+    lose_the_answer(env, i == 0 ? "done" : "free");
     if (i == 0)
-      server_do(bed->server, "DEL", KEY, NULL);
+      server_do(env->server, "DEL", KEY, NULL);
     else
-      (void)script_run(bed->server, &belay__script_idempotency, &other);
+      (void)script_run(env->server, &belay__script_idempotency, &other);
     assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
     assert_false(turn.is_known);
   }
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 /* A begin that was given up is given back: another one starts at once. */
 ONCE_TEST(canceled_begin_is_abandoned) {
   turn_t turn = {0}, next = {0};
   for (int i = 0; i < 3; i++) {
-    server_pause(bed->server);
+    server_pause(env->server);
     assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
     if (i > 0)
-      bed_run_for(bed, 10); /* it is on its way */
+      env_run_for(env, 10); /* it is on its way */
     assert_ends(belay_request_cancel(&turn.request), end_of_turn(&turn), BELAY_ECANCELED);
-    server_resume(bed->server);
-    bed_settle(bed);
+    server_resume(env->server);
+    env_settle(env);
     expect_turn(&next, once_begin(once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = next.state.token;
     expect_turn(&next, once_abandon(once, &next, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
@@ -184,56 +184,56 @@ ONCE_TEST(canceled_begin_is_abandoned) {
 TEST(close_waits_for_abandon) {
   needs_one_process("one connection");
   for (int how = 0; how < 2; how++) {
-    bed_t *bed = bed_open(NULL);
+    env_t *env = env_open(NULL);
     once_t once;
     turn_t turn = {0}, other = {0};
-    once_new(&once, bed);
+    once_new(&once, env);
     expect_turn(&other, once_begin(&once, &other, "warm", "", MINUTE), BELAY_IDEMPOTENCY_STARTED);
-    server_pause(bed->server);
+    server_pause(env->server);
     assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
-    bed_run_for(bed, 10);
-    assert_error(how == 0 ? once_close(&once) : begin_client_close(bed), 0);
+    env_run_for(env, 10);
+    assert_error(how == 0 ? once_close(&once) : begin_client_close(env), 0);
     assert_error(end_of_turn(&turn), BELAY_ECANCELED);
     if (how == 0) {
-      bed_run_for(bed, 30);
+      env_run_for(env, 30);
       assert_int_equal(once.closed, 0); /* it waits */
     }
-    server_resume(bed->server);
+    server_resume(env->server);
     if (how == 0)
-      bed_until(bed, once.closed == 1);
+      env_until(env, once.closed == 1);
     else
-      bed_until(bed, bed->client_closed == 1);
-    assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
-    bed_close(bed);
+      env_until(env, env->client_closed == 1);
+    assert_string_equal(server_string(env->server, "HGET", KEY, "state", NULL), "free");
+    env_close(env);
   }
 }
 
 /* Not longer than the client has patience. */
-BED_TEST_OF(close_timeout_limits_abandon, o.close_timeout_ms = 50) {
+ENV_TEST_OF(close_timeout_limits_abandon, o.close_timeout_ms = 50) {
   once_t once;
   turn_t turn = {0};
-  once_new(&once, bed);
+  once_new(&once, env);
   expect_turn(&turn, once_read(&once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
-  server_pause(bed->server);
+  server_pause(env->server);
   assert_error(once_begin(&once, &turn, "pay", "x", 100), 0);
-  bed_run_for(bed, 10);
-  assert_error(begin_client_close(bed), 0);
-  bed_until(bed, bed->client_closed == 1);
+  env_run_for(env, 10);
+  assert_error(begin_client_close(env), 0);
+  env_until(env, env->client_closed == 1);
   assert_error(turn.status, BELAY_ECANCELED);
-  server_resume(bed->server);
+  server_resume(env->server);
 }
 
 /* Not answered in time: it is given back as well. */
 ONCE_TEST(unknown_begin_is_abandoned) {
   turn_t turn = {0};
   expect_turn(&turn, once_read(once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
-  server_pause(bed->server);
+  server_pause(env->server);
   turn.request.timeout_ms = 50;
   assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
   assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
-  server_resume(bed->server);
-  bed_settle(bed);
-  assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
+  server_resume(env->server);
+  env_settle(env);
+  assert_string_equal(server_string(env->server, "HGET", KEY, "state", NULL), "free");
 }
 
 /* An abandoned record does not return when its begin is executed late, and a finished one stays. */
@@ -241,14 +241,14 @@ ONCE_TEST(late_execution_changes_nothing) {
   static const char *const ends[] = {"free", "done", "taken"};
   turn_t turn = {0}, next = {0};
   for (int i = 0; i < 3; i++) {
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_turn(&turn, once_begin(once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = turn.state.token;
     char text[41];
     for (size_t j = 0; j < sizeof token.bytes; j++)
       snprintf(text + 2 * j, 3, "%02x", token.bytes[j]);
     if (i == 2)
-      server_do(bed->server, "HSET", KEY, "until", "1", NULL);
+      server_do(env->server, "HSET", KEY, "until", "1", NULL);
     expect_turn(&next,
                 i == 0   ? once_abandon(once, &next, "pay", &token)
                 : i == 1 ? once_finish(once, &next, "pay", &token, "r", 0)
@@ -260,9 +260,9 @@ ONCE_TEST(late_execution_changes_nothing) {
       static const char *const verbs[] = {"begin", "extend", "finish", "abandon"};
       const script_input_t input = {
           {KEY}, {verbs[verb], text, "60000", "60000", verb == 2 ? "ghost" : "x", "me"}};
-      (void)script_run(bed->server, &belay__script_idempotency, &input);
-      assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), ends[i]);
-      assert_string_equal(server_string(bed->server, "HGET", KEY, "result", NULL),
+      (void)script_run(env->server, &belay__script_idempotency, &input);
+      assert_string_equal(server_string(env->server, "HGET", KEY, "state", NULL), ends[i]);
+      assert_string_equal(server_string(env->server, "HGET", KEY, "result", NULL),
                           i == 1 ? "r" : "");
     }
   }
@@ -277,31 +277,31 @@ static void close_it(once_t *once) {
   if (to_close == RECORDS)
     assert_error(once_close(once), 0);
   else if (to_close == CLIENT)
-    assert_error(begin_client_close(once->bed), 0);
+    assert_error(begin_client_close(once->env), 0);
   else
-    assert_error(begin_belay_close(once->bed), 0);
+    assert_error(begin_belay_close(once->env), 0);
 }
 
 /* The first of two unanswered begins closes the handle: the second is abandoned, too. */
 TEST(close_in_callback_abandons_next_begin) {
   needs_one_process("one connection");
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   once_t once;
   turn_t turn[2] = {{.request.timeout_ms = prompt_ms()}, {.request.timeout_ms = prompt_ms()}};
-  once_new(&once, bed);
+  once_new(&once, env);
   expect_turn(&turn[0], once_read(&once, &turn[0], "pay"), BELAY_IDEMPOTENCY_ABSENT);
-  server_pause(bed->server);
+  server_pause(env->server);
   assert_error(once_begin(&once, &turn[0], "first", "x", MINUTE), 0);
   assert_error(once_begin(&once, &turn[1], "pay", "x", MINUTE), 0);
-  bed_run_for(bed, 20);
+  env_run_for(env, 20);
   stall_ms(prompt_ms()); /* both are over at once */
   to_close = RECORDS;
   once.then = close_it;
   assert_error(end_of_turn(&turn[0]), BELAY_EUNKNOWN);
   assert_error(end_of_turn(&turn[1]), BELAY_EUNKNOWN);
   assert_int_equal(once.closed, 0); /* it waits */
-  server_resume(bed->server);
-  bed_until(bed, once.closed == 1);
-  assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
-  bed_close(bed);
+  server_resume(env->server);
+  env_until(env, once.closed == 1);
+  assert_string_equal(server_string(env->server, "HGET", KEY, "state", NULL), "free");
+  env_close(env);
 }

@@ -137,13 +137,13 @@ static void step_forget(model_t *m) {
 static void step_time(model_t *m) {
   if (m->state != PROCESSING)
     return;
-  server_do(m->once.bed->server, "HSET", KEY, "until", "1", NULL);
+  server_do(m->once.env->server, "HSET", KEY, "until", "1", NULL);
   m->over = true;
 }
 
-BED_TEST(random_steps_match_model) {
+ENV_TEST(random_steps_match_model) {
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
-  once_new(&m.once, bed);
+  once_new(&m.once, env);
   for (int i = 0; i < STEPS; i++) {
     uint64_t what = below(&m, 100);
     if (what < 35)
@@ -157,9 +157,9 @@ BED_TEST(random_steps_match_model) {
     else
       step_time(&m);
     if (i % 100 == 0)
-      expect_ttls(bed->server);
+      expect_ttls(env->server);
     if (i % 1000 == 999)
-      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+      server_do(env->server, "SCRIPT", "FLUSH", NULL);
   }
   for (int i = 0; i < 6; i++)
     assert_true(m.outcomes[i] > 100);

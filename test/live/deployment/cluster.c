@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "support/servers/acl.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/cluster.h"
 #include "support/deployments/fake.h"
 
@@ -16,13 +16,13 @@ static cluster_t *start_three(const char *password) {
 }
 
 /* Acquires and releases locks in slots of all nodes. Returns the number of acquired locks. */
-static int take_all(bed_t *bed) {
+static int take_all(env_t *env) {
   contender_t *all[NAMES];
   char name[16];
   int taken = 0;
   for (int i = 0; i < NAMES; i++) {
     snprintf(name, sizeof name, "lock-%d", i);
-    all[i] = contender_new(bed, name, NULL);
+    all[i] = contender_new(env, name, NULL);
     assert_error(begin_acquire(all[i], 20000), 0);
   }
   for (int i = 0; i < NAMES; i++)
@@ -42,11 +42,11 @@ static void expect_all_used(cluster_t *cluster) {
 
 static void test_use(void **state) {
   cluster_t *cluster = cluster_start(*state);
-  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
-  assert_int_equal(take_all(bed), NAMES);
+  env_t *env = env_open_at(cluster_url(cluster), NULL);
+  assert_int_equal(take_all(env), NAMES);
   expect_all_used(cluster);
-  assert_int_equal(client_stats(bed).unknown, 0);
-  bed_close(bed);
+  assert_int_equal(client_stats(env).unknown, 0);
+  env_close(env);
   cluster_stop(cluster);
 }
 
@@ -70,8 +70,8 @@ TEST_ON(wrong_password, cluster, start_three("secret")) {
   belay_client_options_t wrong = client_options();
   wrong.password = "guess";
   wrong.reconnect_max_ms = 200;
-  bed_t *bed = bed_open_at(cluster_url(cluster), &wrong);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(cluster_url(cluster), &wrong);
+  contender_t *c = contender_new(env, "door", NULL);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_EAUTH);
   assert_true(clock_since_ms(began) < 1500 * slow()); /* at once, not at the deadline */
@@ -79,28 +79,28 @@ TEST_ON(wrong_password, cluster, start_three("secret")) {
   for (unsigned i = 0; i < 3; i++)
     server_do(cluster_node(cluster, i), "CONFIG", "SET", "requirepass", "guess", NULL);
   for (began = clock_now(); try_lock(c) != 0 && clock_since_ms(began) < 10000 * slow();)
-    bed_run_for(bed, 20);
+    env_run_for(env, 20);
   assert_error(c->status, 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* Calls to other nodes are served. */
 TEST_ON(wrong_password_of_one_node, cluster, start_three("secret")) {
   server_do(cluster_node(cluster, 0), "CONFIG", "SET", "requirepass", "another", NULL);
-  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  env_t *env = env_open_at(cluster_url(cluster), NULL);
   contender_t *all[NAMES];
   char name[16];
   int refused = 0;
   for (int i = 0; i < NAMES; i++) {
     snprintf(name, sizeof name, "lock-%d", i);
-    all[i] = contender_new(bed, name, NULL);
+    all[i] = contender_new(env, name, NULL);
     int status = try_lock(all[i]);
     if (status != 0)
       assert_error(status, BELAY_EAUTH);
     refused += status != 0;
   }
   assert_between(refused, 1, NAMES - 1);
-  bed_close(bed);
+  env_close(env);
   server_do(cluster_node(cluster, 0), "CONFIG", "SET", "requirepass", "secret", NULL);
 }
 
@@ -117,11 +117,11 @@ static char detail[256];
 
 static void keep_detail(contender_t *c, event_t event) {
   if (event == EVENT_ENDED)
-    snprintf(detail, sizeof detail, "%s", belay_detail(c->bed->belay));
+    snprintf(detail, sizeof detail, "%s", belay_detail(c->env->belay));
 }
 
-static void expect_words(bed_t *bed, int error, const char *what) {
-  contender_t *c = contender_new(bed, "door", NULL);
+static void expect_words(env_t *env, int error, const char *what) {
+  contender_t *c = contender_new(env, "door", NULL);
   c->then = keep_detail;
   assert_error(try_lock(c), error);
   if (strstr(detail, what) == NULL)
@@ -131,9 +131,9 @@ static void expect_words(bed_t *bed, int error, const char *what) {
 TEST_ON(cluster_slots_not_permitted, cluster, start_three(NULL)) {
   for (unsigned i = 0; i < 3; i++)
     server_do(cluster_node(cluster, i), "ACL", "SETUSER", "default", "-cluster|slots", NULL);
-  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
-  expect_words(bed, BELAY_EPERM, "NOPERM");
-  bed_close(bed);
+  env_t *env = env_open_at(cluster_url(cluster), NULL);
+  expect_words(env, BELAY_EPERM, "NOPERM");
+  env_close(env);
 }
 
 static const char *scheme(void) {
@@ -144,9 +144,9 @@ TEST_ON(server_is_no_cluster, server, server_start(&(server_options_t){.address 
   char url[64];
   snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:%d", scheme(), server_login(server),
            server_port(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  expect_words(bed, BELAY_EREFUSED, "cluster support disabled");
-  bed_close(bed);
+  env_t *env = env_open_at(url, NULL);
+  expect_words(env, BELAY_EREFUSED, "cluster support disabled");
+  env_close(env);
 }
 
 /* All nodes report a slot without an owner: calls to it wait and then fail; others are not
@@ -163,29 +163,29 @@ TEST(slot_without_owner) {
     server_do(cluster_node(cluster, i), "CLUSTER", "DELSLOTS", slot, NULL);
   belay_client_options_t hasty = client_options();
   hasty.timeout_ms = 500 * slow();
-  bed_t *bed = bed_open_at(cluster_url(cluster), &hasty);
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_int_equal(take_all(bed), NAMES);
+  env_t *env = env_open_at(cluster_url(cluster), &hasty);
+  contender_t *c = contender_new(env, "door", NULL);
+  assert_int_equal(take_all(env), NAMES);
   assert_error(try_lock(c), BELAY_ECLUSTERDOWN);
-  assert_int_equal(take_all(bed), NAMES);
+  assert_int_equal(take_all(env), NAMES);
   assert_error(begin_acquire(c, 20000), 0);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_int_equal(c->ended, c->begun - 1);
   server_do(cluster_node(cluster, owner), "CLUSTER", "ADDSLOTS", slot, NULL);
   assert_error(outcome(c), 0);
-  bed_close(bed);
+  env_close(env);
   cluster_stop(cluster);
 }
 
 /* ---- databases ---- */
 
 /* The database comes from the URL or from the option. */
-static bed_t *open_db(const char *url, int db, bool by_option) {
+static env_t *open_db(const char *url, int db, bool by_option) {
   char text[256];
   belay_client_options_t options = client_options();
   options.db = by_option ? db : options.db;
   snprintf(text, sizeof text, by_option ? "%s" : "%s/%d", url, db);
-  return bed_open_at(text, &options);
+  return env_open_at(text, &options);
 }
 
 /* A cluster has one database. Another number fails at once with the server's text, and no write
@@ -194,17 +194,17 @@ TEST(database_not_zero) {
   acl_skip("its user may not ask for another database");
   cluster_t *cluster = start_three(NULL);
   for (int by_option = 0; by_option < 2; by_option++) {
-    bed_t *bed = open_db(cluster_url(cluster), 3, by_option);
+    env_t *env = open_db(cluster_url(cluster), 3, by_option);
     int64_t began = clock_now();
-    expect_words(bed, BELAY_EREFUSED, "SELECT is not allowed in cluster mode");
+    expect_words(env, BELAY_EREFUSED, "SELECT is not allowed in cluster mode");
     assert_true(clock_since_ms(began) < 1500 * slow());
     assert_int_equal(calls_of_all(cluster, "set") + calls_of_all(cluster, "eval"), 0);
     assert_int_equal(calls_of_all(cluster, "evalsha"), 0);
-    bed_close(bed);
+    env_close(env);
   }
-  bed_t *bed = open_db(cluster_url(cluster), 0, false);
-  assert_int_equal(take_all(bed), NAMES);
-  bed_close(bed);
+  env_t *env = open_db(cluster_url(cluster), 0, false);
+  assert_int_equal(take_all(env), NAMES);
+  env_close(env);
   cluster_stop(cluster);
 }
 
@@ -241,13 +241,13 @@ TEST(several_databases) {
            "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n",
            atoi(strrchr(place, ':') + 1));
   snprintf(url, sizeof url, "redis+cluster://%s", place);
-  bed_t *bed = open_db(url, 3, false);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = open_db(url, 3, false);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
   assert_int_equal(atomic_load(&fake_node.db), 3);
   assert_int_equal(atomic_load(&fake_node.asked_elsewhere), 0);
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake_node.fake);
 }
 
@@ -259,9 +259,9 @@ TEST_ON(first_node_is_no_member, cluster, start_three(NULL)) {
   char url[128];
   snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d", scheme(),
            server_login(stranger), server_port(stranger), server_port(cluster_node(cluster, 2)));
-  bed_t *bed = bed_open_at(url, NULL);
-  assert_int_equal(take_all(bed), NAMES);
+  env_t *env = env_open_at(url, NULL);
+  assert_int_equal(take_all(env), NAMES);
   expect_all_used(cluster);
-  bed_close(bed);
+  env_close(env);
   server_stop(stranger);
 }

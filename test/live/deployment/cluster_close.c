@@ -11,7 +11,7 @@
 
 typedef struct setup {
   cluster_t *cluster;
-  bed_t *bed;
+  env_t *env;
   contender_t *all[LOCKS]; /* the first three's slot is on its way elsewhere */
   subscriber_t topic[TOPICS];
   unsigned slot;
@@ -28,7 +28,7 @@ static belay_client_options_t options_of(belay_read_from_t from) {
 static void open_client(setup_t *setup, belay_read_from_t from) {
   belay_client_options_t options = options_of(from);
   char name[16];
-  setup->bed = bed_open_at(cluster_url(setup->cluster), &options);
+  setup->env = env_open_at(cluster_url(setup->cluster), &options);
   memset(setup->topic, 0, sizeof setup->topic);
   for (unsigned i = 0, n = 0; i < LOCKS; n++) {
     snprintf(name, sizeof name, "%u", n);
@@ -36,7 +36,7 @@ static void open_client(setup_t *setup, belay_read_from_t from) {
     o.fencing = i % 4 == 1;
     o.min_replicas = i % 4 == 2;
     if (i >= 3 || belay__slot(name, strlen(name)) == setup->slot)
-      setup->all[i++] = contender_new(setup->bed, name, &o);
+      setup->all[i++] = contender_new(setup->env, name, &o);
   }
 }
 
@@ -46,13 +46,13 @@ static void begin_all(setup_t *setup) {
     assert_error(begin_acquire(setup->all[i], 5000), 0);
   for (int i = 0; i < TOPICS; i++) {
     snprintf(name, sizeof name, "news-%d", i);
-    assert_error(subscribe_to(setup->bed, setup->bed->client, &setup->topic[i], name, strlen(name)),
+    assert_error(subscribe_to(setup->env, setup->env->client, &setup->topic[i], name, strlen(name)),
                  0);
   }
 }
 
 static void close_client(setup_t *setup) {
-  bed_close(setup->bed);
+  env_close(setup->env);
   for (int i = 0; i < TOPICS; i++)
     setup->topic[i] = (subscriber_t){0};
 }
@@ -77,7 +77,7 @@ TEST_IN(close_at_any_time, setup, setup_open()) {
   for (int ms = 0; ms < 40; ms++) {
     open_client(setup, (belay_read_from_t)(ms % 3));
     begin_all(setup);
-    bed_run_for(setup->bed, ms / 2);
+    env_run_for(setup->env, ms / 2);
     close_client(setup);
   }
 }
@@ -91,10 +91,10 @@ TEST_IN(close_with_stopped_nodes, setup, setup_open()) {
       server_pause(cluster_node(setup->cluster, still));
     open_client(setup, (belay_read_from_t)(ms % 3));
     begin_all(setup);
-    bed_run_for(setup->bed, ms);
+    env_run_for(setup->env, ms);
     if (!early)
       server_pause(cluster_node(setup->cluster, still));
-    bed_run_for(setup->bed, ms);
+    env_run_for(setup->env, ms);
     close_client(setup);
     server_resume(cluster_node(setup->cluster, still));
   }
@@ -103,15 +103,15 @@ TEST_IN(close_with_stopped_nodes, setup, setup_open()) {
 TEST_IN(close_with_dead_nodes, setup, setup_open()) {
   open_client(setup, BELAY_READ_ANY);
   begin_all(setup);
-  bed_run_for(setup->bed, 200);
+  env_run_for(setup->env, 200);
   for (unsigned i = 0; i < cluster_size(setup->cluster); i++)
     server_kill(cluster_node(setup->cluster, i));
-  bed_run_for(setup->bed, 20);
+  env_run_for(setup->env, 20);
   close_client(setup);
   for (int ms = 0; ms < 60; ms += 10) {
     open_client(setup, BELAY_READ_REPLICA);
     begin_all(setup);
-    bed_run_for(setup->bed, ms);
+    env_run_for(setup->env, ms);
     close_client(setup);
   }
 }
@@ -121,24 +121,24 @@ TEST_IN(close_with_dead_nodes, setup, setup_open()) {
 static void leave_a_node(setup_t *setup, bool goes_on) {
   unsigned added = cluster_add(setup->cluster), slot = belay__slot("door", 4);
   unsigned owner = (unsigned)cluster_owner(setup->cluster, slot);
-  contender_t *c = contender_new(setup->bed, "door", NULL);
+  contender_t *c = contender_new(setup->env, "door", NULL);
   cluster_move(setup->cluster, slot, added);
   assert_error(try_lock(c), 0);
   server_pause(cluster_node(setup->cluster, added));
   assert_error(begin_extend(c, 60000), 0);
-  bed_run_for(setup->bed, 20);
+  env_run_for(setup->env, 20);
   server_resume(cluster_node(setup->cluster, added));
-  bed_until(setup->bed, c->extended == c->begun_extend);
+  env_until(setup->env, c->extended == c->begun_extend);
   cluster_move(setup->cluster, slot, owner);
   server_pause(cluster_node(setup->cluster, added));
   assert_error(begin_extend(c, 60000), 0);
-  bed_until(setup->bed,
+  env_until(setup->env,
             /* the client has asked a node, which has not named another one */
             c->extended == c->begun_extend);
   assert_error(c->extend_status, BELAY_EUNKNOWN);
   if (goes_on)
     server_resume(cluster_node(setup->cluster, added));
-  bed_run_for(setup->bed, 300);
+  env_run_for(setup->env, 300);
   close_client(setup);
   server_resume(cluster_node(setup->cluster, added));
   while (!cluster_is_whole(setup->cluster))
@@ -150,7 +150,7 @@ TEST(close_with_a_silent_retired_node) {
   setup_t setup = {.cluster = cluster_start(&(cluster_options_t){.without_replicas = true})};
   for (int goes_on = 0; goes_on < 2; goes_on++) {
     belay_client_options_t options = options_of(BELAY_READ_PRIMARY);
-    setup.bed = bed_open_at(cluster_url(setup.cluster), &options);
+    setup.env = env_open_at(cluster_url(setup.cluster), &options);
     leave_a_node(&setup, goes_on != 0);
   }
   cluster_stop(setup.cluster);
@@ -160,7 +160,7 @@ TEST(close_with_a_silent_retired_node) {
 
 static void close_client_in_it(contender_t *contender, event_t event) {
   if (event == EVENT_ENDED)
-    (void)begin_client_close(contender->bed);
+    (void)begin_client_close(contender->env);
 }
 
 TEST_IN(close_in_a_callback, setup, setup_open()) {
@@ -168,7 +168,7 @@ TEST_IN(close_in_a_callback, setup, setup_open()) {
     open_client(setup, BELAY_READ_PRIMARY);
     setup->all[i]->then = close_client_in_it;
     begin_all(setup);
-    bed_until(setup->bed, setup->bed->client_closed == 1);
+    env_until(setup->env, setup->env->client_closed == 1);
     close_client(setup);
   }
 }

@@ -10,7 +10,7 @@
 
 #include "core/key/slot.h"
 #include "support/servers/acl.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/cluster.h"
 #include "support/deployments/fake.h"
 
@@ -95,13 +95,13 @@ static void put_map(char *out, size_t size, int port) {
   snprintf(out, size, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
 }
 
-static bed_t *open_at(const bad_node_t *first, int second, const belay_client_options_t *options) {
+static env_t *open_at(const bad_node_t *first, int second, const belay_client_options_t *options) {
   char url[128];
   int n = snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:%d",
                    acl_login(&(server_options_t){0}), first->port);
   if (second > 0)
     snprintf(url + n, sizeof url - (size_t)n, ",127.0.0.1:%d", second);
-  return bed_open_at(url, options);
+  return env_open_at(url, options);
 }
 
 static belay_client_options_t hasty(void) {
@@ -135,11 +135,11 @@ TEST_ON(invalid_maps, cluster, cluster_start(&(cluster_options_t){.without_repli
   bad_node_start(&bad_node);
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
     atomic_store(&bad_node.map, maps[i]);
-    bed_t *bed = open_at(&bad_node, server_port(cluster_node(cluster, 1)), NULL);
-    contender_t *c = contender_new(bed, "door", NULL);
+    env_t *env = open_at(&bad_node, server_port(cluster_node(cluster, 1)), NULL);
+    contender_t *c = contender_new(env, "door", NULL);
     assert_error(try_lock(c), 0);
     assert_error(release(c), 0);
-    bed_close(bed);
+    env_close(env);
   }
   assert_true(atomic_load(&bad_node.asked) >= sizeof maps / sizeof *maps);
   fake_stop(bad_node.fake);
@@ -162,15 +162,15 @@ TEST(map_with_too_many_servers) {
   }
   atomic_store(&bad_node.map, map);
   belay_client_options_t options = hasty();
-  bed_t *bed = open_at(&bad_node, 0, &options);
-  contender_t *c = contender_new(bed, "door", NULL), *first = contender_new(bed, "0", NULL);
+  env_t *env = open_at(&bad_node, 0, &options);
+  contender_t *c = contender_new(env, "door", NULL), *first = contender_new(env, "0", NULL);
   (void)try_lock(first); /* whoever that is */
   unsigned number = door() / EACH;
   assert_error(try_lock(c), number < 1024 ? 0 : BELAY_ECLUSTERDOWN);
-  assert_int_equal(bed->errors, 1);
-  print_message("# %zu kB for a cluster of 1024 servers\n", bed->bytes / 1024);
-  assert_true(bed->bytes < 64u << 20);
-  bed_close(bed);
+  assert_int_equal(env->errors, 1);
+  print_message("# %zu kB for a cluster of 1024 servers\n", env->bytes / 1024);
+  assert_true(env->bytes < 64u << 20);
+  env_close(env);
   fake_stop(bad_node.fake);
   free(map);
 }
@@ -183,14 +183,14 @@ TEST(map_with_dead_addresses) {
   put_map(map, sizeof map, 1);
   atomic_store(&bad_node.map, map);
   belay_client_options_t options = hasty();
-  bed_t *bed = open_at(&bad_node, 0, &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = open_at(&bad_node, 0, &options);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
   char right[128];
   put_map(right, sizeof right, bad_node.port);
   atomic_store(&bad_node.map, right);
   assert_error(acquire(c, 10000), 0);
-  bed_close(bed);
+  env_close(env);
   fake_stop(bad_node.fake);
 }
 
@@ -199,7 +199,7 @@ TEST(map_with_dead_addresses) {
 typedef struct two {
   bad_node_t one, other;
   char map[128], to_one[128], to_other[128];
-  bed_t *bed;
+  env_t *env;
 } two_t;
 
 /* The map says: all is the first one's. */
@@ -211,7 +211,7 @@ static two_t *two_open(void) {
   put_map(two->map, sizeof two->map, two->one.port);
   atomic_store(&two->one.map, two->map);
   atomic_store(&two->other.map, two->map);
-  two->bed = open_at(&two->one, 0, &options);
+  two->env = open_at(&two->one, 0, &options);
   return two;
 }
 
@@ -223,7 +223,7 @@ static void redirect(bad_node_t *bad_node, char text[128], const char *word, con
 }
 
 static void two_close(two_t *two) {
-  bed_close(two->bed);
+  env_close(two->env);
   fake_stop(two->one.fake);
   fake_stop(two->other.fake);
   free(two);
@@ -234,7 +234,7 @@ TEST(redirect_without_host) {
   for (int i = 0; i < 2; i++) {
     two_t *two = two_open();
     redirect(&two->one, two->to_other, words[i], "", two->other.port);
-    contender_t *c = contender_new(two->bed, "door", NULL);
+    contender_t *c = contender_new(two->env, "door", NULL);
     assert_error(try_lock(c), 0);
     assert_int_equal(atomic_load(&two->one.calls), 1);
     two_close(two);
@@ -244,7 +244,7 @@ TEST(redirect_without_host) {
 TEST_ON(redirect_to_ipv6, server, server_start(&(server_options_t){.address = "::1"})) {
   two_t *two = two_open();
   redirect(&two->one, two->to_other, "MOVED", "::1", server_port(server));
-  contender_t *c = contender_new(two->bed, "door", NULL);
+  contender_t *c = contender_new(two->env, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_int_equal(server_keys(server), 1);
   assert_error(release(c), 0);
@@ -254,7 +254,7 @@ TEST_ON(redirect_to_ipv6, server, server_start(&(server_options_t){.address = ":
 /* The client follows five redirections at once. Then it waits longer and longer, until the
  * deadline, which may pass during a call. */
 static void expect_patience(two_t *two, unsigned each) {
-  contender_t *c = contender_new(two->bed, "door", NULL);
+  contender_t *c = contender_new(two->env, "door", NULL);
   int64_t began = clock_now();
   if (try_lock(c) != BELAY_EUNKNOWN)
     assert_error(c->status, BELAY_ECLUSTERDOWN);
@@ -273,7 +273,7 @@ TEST(redirect_circle) {
     redirect(&two->other, two->to_one, words[i / 2], "127.0.0.1", two->one.port);
     expect_patience(two, 6);
     atomic_store(&two->other.answer, NULL); /* it has become wise */
-    contender_t *c = contender_new(two->bed, "another", NULL);
+    contender_t *c = contender_new(two->env, "another", NULL);
     assert_error(acquire(c, 10000), 0);
     two_close(two);
   }
@@ -300,9 +300,9 @@ TEST(invalid_redirects) {
     two_t *two = two_open();
     atomic_store(&two->one.answer, answers[i]);
     expect_patience(two, 1);
-    contender_t *c = contender_new(two->bed, "another", NULL);
+    contender_t *c = contender_new(two->env, "another", NULL);
     assert_error(begin_acquire(c, 10000), 0);
-    bed_run_for(two->bed, 100);
+    env_run_for(two->env, 100);
     atomic_store(&two->one.answer, NULL);
     assert_error(outcome(c), 0);
     two_close(two);
@@ -312,9 +312,9 @@ TEST(invalid_redirects) {
 /* ASK names a dead node. The client asks the slot's owner again, which serves the key by then. */
 TEST_IN(ask_to_a_dead_node, two, two_open()) {
   redirect(&two->one, two->to_other, "ASK", "127.0.0.1", 1);
-  contender_t *c = contender_new(two->bed, "door", NULL);
+  contender_t *c = contender_new(two->env, "door", NULL);
   assert_error(begin_acquire(c, 0), 0);
-  bed_run_for(two->bed, 200);
+  env_run_for(two->env, 200);
   assert_int_equal(c->ended, 0);
   atomic_store(&two->one.answer, NULL);
   assert_error(outcome(c), 0);
@@ -327,8 +327,8 @@ TEST_IN(redirects_to_many_servers, two, two_open()) {
   options.timeout_ms = 100;
   char url[64];
   snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two->one.port);
-  belay_client_t *client = bed_connect(two->bed, url, &options);
-  contender_t *c = contender_of(two->bed, client, "door", NULL);
+  belay_client_t *client = env_connect(two->env, url, &options);
+  contender_t *c = contender_of(two->env, client, "door", NULL);
   char answer[2][128];
   size_t bytes = 0;
   for (int i = 0; i < COUNT && bytes < 64u << 20; i++) {
@@ -338,7 +338,7 @@ TEST_IN(redirects_to_many_servers, two, two_open()) {
     atomic_store(&two->one.answer, answer[i % 2]);
     if (i % 30 == 29)
       (void)try_lock(c);
-    bytes = two->bed->bytes;
+    bytes = two->env->bytes;
   }
   assert_true(bytes < 64u << 20);
   atomic_store(&two->one.answer, NULL);
@@ -351,7 +351,7 @@ static void lead_on(two_t *two, belay_client_t *client, int count) {
   for (int i = 0; i < count; i++) {
     char name[16];
     snprintf(name, sizeof name, "door %d", i);
-    assert_error(begin_acquire(contender_of(two->bed, client, name, NULL), 0), 0);
+    assert_error(begin_acquire(contender_of(two->env, client, name, NULL), 0), 0);
   }
 }
 
@@ -359,12 +359,12 @@ static void lead_on(two_t *two, belay_client_t *client, int count) {
 TEST_IN(redirects_to_endless_servers, two, two_open()) {
   enum { FEW = 16 };
   memset(&nowhere, 0, sizeof nowhere);
-  lead_on(two, two->bed->client, 100);
-  bed_run_for(two->bed, 800);
+  lead_on(two, two->env->client, 100);
+  env_run_for(two->env, 800);
   assert_true(atomic_load(&two->one.calls) > 100);
   assert_between(nowhere.places, 1, (int64_t)FEW * (atomic_load(&two->one.asked) + 1));
   atomic_store(&two->one.leads_on, false);
-  assert_error(acquire(contender_new(two->bed, "door", NULL), 10000), 0);
+  assert_error(acquire(contender_new(two->env, "door", NULL), 10000), 0);
 }
 
 /* Attempts after redirections are spread, too: see belay_options_t.reconnects_per_s. */
@@ -377,11 +377,11 @@ TEST_IN(redirects_respect_the_connect_limiter, two, two_open()) {
   snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two->one.port);
   int64_t began = clock_now();
   for (int i = 0; i < CLIENTS; i++)
-    lead_on(two, bed_connect(two->bed, url, &options), 20);
-  bed_until(two->bed, nowhere.dials > 0);
-  bed_run_for(two->bed, 200);
+    lead_on(two, env_connect(two->env, url, &options), 20);
+  env_until(two->env, nowhere.dials > 0);
+  env_run_for(two->env, 200);
   int64_t most = BURST + 1 + PER_S * clock_since_ms(began) / 1000;
   assert_between(nowhere.dials, 1, most);
   atomic_store(&two->one.leads_on, false);
-  assert_error(acquire(contender_new(two->bed, "door", NULL), 10000), 0);
+  assert_error(acquire(contender_new(two->env, "door", NULL), 10000), 0);
 }

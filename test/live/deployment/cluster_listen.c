@@ -11,7 +11,7 @@
 
 typedef struct setup {
   cluster_t *cluster;
-  bed_t *bed;
+  env_t *env;
   belay_client_t *other; /* another client, which publishes and holds */
   subscriber_t topic[TOPICS];
   char name[TOPICS][16];
@@ -21,17 +21,17 @@ typedef struct setup {
 static setup_t *setup_open(const cluster_options_t *options) {
   setup_t *setup = calloc(1, sizeof *setup);
   setup->cluster = cluster_start(options);
-  setup->bed = bed_open_at(cluster_url(setup->cluster), NULL);
-  setup->other = bed_connect(setup->bed, cluster_url(setup->cluster), NULL);
+  setup->env = env_open_at(cluster_url(setup->cluster), NULL);
+  setup->other = env_connect(setup->env, cluster_url(setup->cluster), NULL);
   for (int i = 0; i < TOPICS; i++) {
     snprintf(setup->name[i], sizeof setup->name[i], "news-%d", i);
-    subscribe(setup->bed, &setup->topic[i], setup->name[i]);
+    subscribe(setup->env, &setup->topic[i], setup->name[i]);
   }
   return setup;
 }
 
 static void setup_close(setup_t *setup) {
-  bed_close(setup->bed);
+  env_close(setup->env);
   cluster_stop(setup->cluster);
   free(setup);
 }
@@ -46,13 +46,13 @@ static unsigned owner_of(setup_t *setup, int i) {
 
 /* Expects that messages published from now on arrive. */
 static void expect_heard(setup_t *setup, int i) {
-  publication_t p = {.bed = setup->bed};
+  publication_t p = {.env = setup->env};
   subscriber_t *s = &setup->topic[i];
   unsigned before = s->messages;
-  assert_error(begin_publish(setup->bed, setup->other, &p, setup->name[i], "word", 4), 0);
-  bed_until(setup->bed, p.ended == 1);
+  assert_error(begin_publish(setup->env, setup->other, &p, setup->name[i], "word", 4), 0);
+  env_until(setup->env, p.ended == 1);
   assert_error(p.status, 0);
-  bed_until(setup->bed, s->messages == before + 1);
+  env_until(setup->env, s->messages == before + 1);
 }
 
 static void expect_all_heard(setup_t *setup) {
@@ -97,33 +97,33 @@ TEST_IN(slot_moves, setup, setup_open(&(cluster_options_t){.without_replicas = t
     subscriber_t *s = &setup->topic[0];
     int64_t began = clock_now();
     cluster_move(setup->cluster, slot_of(setup, 0), (from + turn) % 3);
-    bed_until(setup->bed, s->gaps == turn && s->up);
+    env_until(setup->env, s->gaps == turn && s->up);
     print_message("# messages again after %d ms\n", (int)clock_since_ms(began));
     expect_all_heard(setup);
     assert_int_equal(gaps(setup), turn);
-    assert_int_equal(client_stats(setup->bed).drops, 0);
+    assert_int_equal(client_stats(setup->env).drops, 0);
     while (!cluster_is_whole(setup->cluster))
-      bed_run_for(setup->bed, 10);
+      env_run_for(setup->env, 10);
   }
 }
 
 /* The map is known before the server says good-bye; and one that was left is not missed. */
 TEST_IN(used_slot_moves, setup, setup_open(&(cluster_options_t){.without_replicas = true})) {
   unsigned from = owner_of(setup, 0);
-  contender_t *c = contender_new(setup->bed, setup->name[0], NULL);
+  contender_t *c = contender_new(setup->env, setup->name[0], NULL);
   assert_int_equal(cluster_slot(setup->cluster, key_of(c)), slot_of(setup, 0));
   assert_error(try_lock(c), 0);
   for (unsigned turn = 1; turn <= TURNS; turn++) { /* the node's messages come in any order */
     assert_error(begin_extend(c, 10000 * slow()), 0);
     cluster_move(setup->cluster, slot_of(setup, 0), (from + turn) % 3);
-    bed_until(setup->bed, c->extended == c->begun_extend);
+    env_until(setup->env, c->extended == c->begun_extend);
     assert_error(c->extend_status, 0);
-    bed_until(setup->bed, setup->topic[0].gaps == turn && setup->topic[0].up);
+    env_until(setup->env, setup->topic[0].gaps == turn && setup->topic[0].up);
     expect_all_heard(setup);
     assert_int_equal(gaps(setup), turn);
-    assert_int_equal(client_stats(setup->bed).drops, 0);
+    assert_int_equal(client_stats(setup->env).drops, 0);
     while (!cluster_is_whole(setup->cluster))
-      bed_run_for(setup->bed, 10);
+      env_run_for(setup->env, 10);
   }
 }
 
@@ -132,14 +132,14 @@ static void fail_over(setup_t *setup, cluster_way_t way) {
   cluster_begin_fail_over(setup->cluster, slot, way);
   int64_t began = clock_now();
   while (!cluster_has_failed_over(setup->cluster) && clock_since_ms(began) < 20000 * slow())
-    bed_run_for(setup->bed, 5);
+    env_run_for(setup->env, 5);
   began = clock_now();
-  bed_until(setup->bed, setup->topic[0].gaps > before && all_up(setup));
+  env_until(setup->env, setup->topic[0].gaps > before && all_up(setup));
   print_message("# messages again %d ms after it has failed over\n", (int)clock_since_ms(began));
   expect_all_heard(setup);
   cluster_mend(setup->cluster);
   while (!cluster_is_whole(setup->cluster))
-    bed_run_for(setup->bed, 10);
+    env_run_for(setup->env, 10);
   expect_all_heard(setup);
 }
 
@@ -153,15 +153,15 @@ TEST(all_nodes_die) {
   setup_t *setup = setup_open(&(cluster_options_t){.without_replicas = true});
   for (unsigned i = 0; i < 3; i++)
     server_kill(cluster_node(setup->cluster, i));
-  bed_until(setup->bed, gaps(setup) == TOPICS);
+  env_until(setup->env, gaps(setup) == TOPICS);
   subscriber_t late = {0};
-  assert_error(subscribe_to(setup->bed, setup->bed->client, &late, "late", 4), 0);
-  bed_run_for(setup->bed, 300);
+  assert_error(subscribe_to(setup->env, setup->env->client, &late, "late", 4), 0);
+  env_run_for(setup->env, 300);
   assert_string_equal(late.story, "");
   cluster_mend(setup->cluster);
-  bed_until(setup->bed, all_up(setup) && late.up);
+  env_until(setup->env, all_up(setup) && late.up);
   expect_all_heard(setup);
-  bed_close(setup->bed);
+  env_close(setup->env);
   cluster_stop(setup->cluster);
   free(setup);
 }
@@ -172,16 +172,16 @@ TEST_ON(wrong_password, cluster,
   belay_client_options_t options = client_options();
   options.password = "guess";
   options.reconnect_max_ms = 200;
-  bed_t *bed = bed_open_at(cluster_url(cluster), &options);
+  env_t *env = env_open_at(cluster_url(cluster), &options);
   subscriber_t s = {0};
-  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
-  bed_until(bed, s.gaps == 1);
+  assert_error(subscribe_to(env, env->client, &s, "news", 4), 0);
+  env_until(env, s.gaps == 1);
   assert_error(s.status, BELAY_EAUTH);
   for (unsigned i = 0; i < 3; i++)
     server_do(cluster_node(cluster, i), "CONFIG", "SET", "requirepass", "guess", NULL);
-  bed_until(bed, s.up);
+  env_until(env, s.up);
   assert_string_equal(s.story, "GL");
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- wake-ups ---- */
@@ -201,8 +201,8 @@ typedef struct pair {
 /* The second handle waits for the lock of the first and is woken. */
 static pair_t wait_in_pairs(setup_t *setup, const char *name) {
   belay_lock_options_t options = sleepy();
-  pair_t pair = {.holder = contender_of(setup->bed, setup->other, name, &options),
-                 .waiter = contender_new(setup->bed, name, &options)};
+  pair_t pair = {.holder = contender_of(setup->env, setup->other, name, &options),
+                 .waiter = contender_new(setup->env, name, &options)};
   assert_error(try_lock(pair.holder), 0);
   assert_error(begin_acquire(pair.waiter, 100000), 0);
   return pair;
@@ -223,16 +223,16 @@ TEST(waiters_are_woken) {
   unsigned slot = slot_of(setup, 0), from = owner_of(setup, 0);
   for (int i = 0; i < TOPICS; i++)
     pair[i] = wait_in_pairs(setup, setup->name[i]);
-  bed_run_for(setup->bed, 300);
+  env_run_for(setup->env, 300);
   for (int i = 1; i < TOPICS; i += 2)
     pass_on(setup, &pair[i]);
   cluster_move(setup->cluster, slot, (from + 1) % 3);
-  bed_until(setup->bed, setup->topic[0].gaps == 1 && setup->topic[0].up);
+  env_until(setup->env, setup->topic[0].gaps == 1 && setup->topic[0].up);
   pass_on(setup, &pair[0]);
   cluster_begin_fail_over(setup->cluster, slot_of(setup, 2), CLUSTER_KILLED);
   while (!cluster_has_failed_over(setup->cluster))
-    bed_run_for(setup->bed, 10);
-  bed_until(setup->bed, all_up(setup) && setup->topic[2].gaps > 0);
+    env_run_for(setup->env, 10);
+  env_until(setup->env, all_up(setup) && setup->topic[2].gaps > 0);
   for (int i = 2; i < TOPICS; i += 2)
     pass_on(setup, &pair[i]);
   setup_close(setup);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "core/key/slot.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/cluster.h"
 
 #define NAMES 40
@@ -11,7 +11,7 @@
 
 typedef struct setup {
   cluster_t *cluster;
-  bed_t *bed;
+  env_t *env;
   contender_t *all[NAMES]; /* in slots of all nodes */
 } setup_t;
 
@@ -19,7 +19,7 @@ static void name_all(setup_t *setup) {
   char name[16];
   for (int i = 0; i < NAMES; i++) {
     snprintf(name, sizeof name, "lock-%d", i);
-    setup->all[i] = contender_new(setup->bed, name, NULL);
+    setup->all[i] = contender_new(setup->env, name, NULL);
   }
 }
 
@@ -28,13 +28,13 @@ static setup_t *setup_open(const cluster_options_t *options) {
   setup_t *setup = calloc(1, sizeof *setup);
   o.reconnect_max_ms = 200;
   setup->cluster = cluster_start(options);
-  setup->bed = bed_open_at(cluster_url(setup->cluster), &o);
+  setup->env = env_open_at(cluster_url(setup->cluster), &o);
   name_all(setup);
   return setup;
 }
 
 static void setup_close(setup_t *setup) {
-  bed_close(setup->bed);
+  env_close(setup->env);
   cluster_stop(setup->cluster);
   free(setup);
 }
@@ -99,7 +99,7 @@ static void kill_all(cluster_t *cluster) {
 TEST_IN(all_nodes_die, setup, setup_open(&(cluster_options_t){.without_replicas = true})) {
   take_all(setup);
   kill_all(setup->cluster);
-  bed_run_for(setup->bed, 100);
+  env_run_for(setup->env, 100);
   for (int i = 0; i < NAMES; i++)
     assert_error(begin_acquire(setup->all[i], 0), 0);
   for (int i = 0; i < NAMES; i++)
@@ -115,28 +115,28 @@ TEST_ON(nodes_start_later, cluster, cluster_start(&(cluster_options_t){.without_
   kill_all(cluster);
   belay_client_options_t options = client_options();
   options.timeout_ms = 300;
-  bed_t *bed = bed_open_at(cluster_url(cluster), &options);
-  contender_t *c = contender_new(bed, "door", NULL);
+  env_t *env = env_open_at(cluster_url(cluster), &options);
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
   assert_error(begin_acquire(c, 60000), 0);
-  bed_run_for(bed, 300);
+  env_run_for(env, 300);
   cluster_mend(cluster);
   assert_error(outcome(c), 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- coming and going ---- */
 
 static size_t connections_up(const setup_t *setup) {
-  return client_stats(setup->bed).connections_up;
+  return client_stats(setup->env).connections_up;
 }
 
 TEST_IN(node_added_and_removed, setup, setup_open(&(cluster_options_t){.without_replicas = true})) {
   take_all(setup);
-  bed_settle(setup->bed);
+  env_settle(setup->env);
   unsigned slot = cluster_slot(setup->cluster, key_of(setup->all[0]));
   unsigned owner = (unsigned)cluster_owner(setup->cluster, slot);
-  size_t links = connections_up(setup), bytes = setup->bed->bytes;
+  size_t links = connections_up(setup), bytes = setup->env->bytes;
   for (int turn = 0; turn < 3; turn++) {
     unsigned added = cluster_add(setup->cluster);
     assert_error(try_lock(setup->all[0]), 0);
@@ -145,12 +145,12 @@ TEST_IN(node_added_and_removed, setup, setup_open(&(cluster_options_t){.without_
     assert_int_equal(connections_up(setup), links + 1);
     cluster_move(setup->cluster, slot, owner);
     cluster_forget(setup->cluster, added);
-    bed_run_for(setup->bed, 50); /* connections that end meanwhile are noticed */
+    env_run_for(setup->env, 50); /* connections that end meanwhile are noticed */
     assert_error(extend(setup->all[0], 60000), 0);
     assert_error(release(setup->all[0]), 0);
-    bed_settle(setup->bed);
-    bed_until(setup->bed, connections_up(setup) == links);
-    bed_until(setup->bed, setup->bed->bytes <= bytes + 16384); /* nothing is left of it */
+    env_settle(setup->env);
+    env_until(setup->env, connections_up(setup) == links);
+    env_until(setup->env, setup->env->bytes <= bytes + 16384); /* nothing is left of it */
   }
 }
 
@@ -179,7 +179,7 @@ TEST_IN(redirects_cause_few_map_queries, setup,
   for (unsigned i = 0, n = 0; i < LOCKS; n++) {
     snprintf(name, sizeof name, "%u", n);
     if (belay__slot(name, strlen(name)) == slot)
-      all[i++] = contender_new(setup->bed, name, NULL);
+      all[i++] = contender_new(setup->env, name, NULL);
   }
   int64_t asked = calls_of_all(setup->cluster, "cluster|slots"), began = clock_now();
   int64_t moved = errors_of_all(setup->cluster, "MOVED");
@@ -194,7 +194,7 @@ TEST_IN(redirects_cause_few_map_queries, setup,
     for (int i = 0; i < LOCKS; i++)
       assert_error(release(all[i]), 0);
     while (!cluster_is_whole(setup->cluster))
-      bed_run_for(setup->bed, 5);
+      env_run_for(setup->env, 5);
   }
   int64_t took = clock_since_ms(began);
   asked = calls_of_all(setup->cluster, "cluster|slots") - asked;
@@ -221,7 +221,7 @@ static void let_a_primary_die(bool blind) {
   for (int i = 0; i < NAMES; i++)
     assert_error(begin_acquire(setup->all[i], LASTS_MS), 0);
   while (clock_since_ms(began) < LASTS_MS)
-    bed_run_for(setup->bed, 100);
+    env_run_for(setup->env, 100);
   int64_t took = clock_since_ms(began);
   looks = calls_of_all(setup->cluster, "cluster|info") - looks;
   for (unsigned i = 1; i < 3; i++) {

@@ -19,7 +19,7 @@
 
 typedef struct setup {
   cluster_t *cluster;
-  bed_t *bed;
+  env_t *env;
   till_t till;
   int64_t value[KEYS];
 } setup_t;
@@ -122,17 +122,17 @@ static setup_t *setup_open(belay_read_from_t from, const char *password) {
   options.read_from = from;
   setup->cluster = cluster_start(&(cluster_options_t){.password = password});
   give_something(setup->cluster);
-  setup->bed = bed_open_at(cluster_url(setup->cluster), &options);
-  till_new(&setup->till, setup->bed, NULL);
+  setup->env = env_open_at(cluster_url(setup->cluster), &options);
+  till_new(&setup->till, setup->env, NULL);
   add_all(setup);
   int64_t links = from == BELAY_READ_PRIMARY ? 3 : 6;
-  bed_until(setup->bed, client_stats(setup->bed).connections_up >= (size_t)links);
+  env_until(setup->env, client_stats(setup->env).connections_up >= (size_t)links);
   cluster_wait(setup->cluster);
   return setup;
 }
 
 static void setup_close(setup_t *setup) {
-  bed_close(setup->bed);
+  env_close(setup->env);
   cluster_stop(setup->cluster);
   free(setup);
 }
@@ -173,7 +173,7 @@ TEST(replica_dies) {
 TEST_IN(all_replicas_die, setup, setup_open(BELAY_READ_REPLICA, NULL)) {
   for (unsigned i = 3; i < 6; i++)
     server_kill(cluster_node(setup->cluster, i));
-  bed_run_for(setup->bed, 50);
+  env_run_for(setup->env, 50);
   expect_reads(setup, true, false);
   assert_true(all_read_new(setup));
 }
@@ -188,9 +188,9 @@ TEST_IN(replica_stopped, setup, setup_open(BELAY_READ_REPLICA, NULL)) {
     name_key(name, i % KEYS);
     assert_error(BEGIN(&setup->till, &count[i], get, KEY(name), on_result), 0);
     if (i == KEYS - 1) /* then there is something to notice for the others */
-      bed_run_for(setup->bed, 400);
+      env_run_for(setup->env, 400);
   }
-  bed_run_for(setup->bed, 20);
+  env_run_for(setup->env, 20);
   int64_t began = clock_now();
   expect_reads(setup, true, true);
   assert_true(clock_since_ms(began) < 1500 * slow());

@@ -3,14 +3,14 @@
 #include <stdio.h>
 
 #include "core/key/slot.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/cluster.h"
 
 #define SCRIPTS 30
 
 typedef struct setup {
   cluster_t *cluster;
-  bed_t *bed;
+  env_t *env;
   unsigned slot, from, to;
   unsigned names; /* tried so far */
 } setup_t;
@@ -22,13 +22,13 @@ static setup_t *setup_open(const cluster_options_t *options) {
   char name[16];
   setup->cluster = cluster_start(options);
   client.timeout_ms = 10000; /* nodes may redirect in circles until all of them know of a move */
-  setup->bed = bed_open_at(cluster_url(setup->cluster), &client);
+  setup->env = env_open_at(cluster_url(setup->cluster), &client);
   setup->slot = belay__slot("door", 4);
   setup->from = (unsigned)cluster_owner(setup->cluster, setup->slot);
   setup->to = (setup->from + 1) % 3;
   for (int i = 0; i < SCRIPTS; i++) {
     snprintf(name, sizeof name, "other-%d", i);
-    contender_t *c = contender_new(setup->bed, name, NULL);
+    contender_t *c = contender_new(setup->env, name, NULL);
     assert_error(try_lock(c), 0);
     assert_error(release(c), 0);
     assert_error(close_lock(c), 0);
@@ -41,16 +41,16 @@ static setup_t *setup_open(const cluster_options_t *options) {
 
 /* Closes the client at once. */
 static void setup_end(setup_t *setup) {
-  bed_close(setup->bed);
+  env_close(setup->env);
   cluster_stop(setup->cluster);
   free(setup);
 }
 
 /* Nothing was lost, so nothing is unknown. */
 static void setup_close(setup_t *setup) {
-  bed_settle(setup->bed);
-  assert_int_equal(client_stats(setup->bed).unknown, 0);
-  assert_int_equal(client_stats(setup->bed).drops, 0);
+  env_settle(setup->env);
+  assert_int_equal(client_stats(setup->env).unknown, 0);
+  assert_int_equal(client_stats(setup->env).drops, 0);
   setup_end(setup);
 }
 
@@ -68,7 +68,7 @@ static contender_t *in_slot(setup_t *setup, const belay_lock_options_t *options)
   do
     snprintf(name, sizeof name, "n%u", setup->names++);
   while (belay__slot(name, strlen(name)) != setup->slot);
-  return contender_new(setup->bed, name, options);
+  return contender_new(setup->env, name, options);
 }
 
 static bool is_at(server_t *server, const contender_t *c) {
@@ -119,10 +119,10 @@ SLOT_TEST(keys_on_both_nodes) {
 /* The lock is held on the old node, and no other client gets it on the new one. */
 SLOT_TEST(one_holder_during_a_move) {
   contender_t *holder = in_slot(setup, NULL);
-  belay_client_t *another = bed_connect(setup->bed, cluster_url(setup->cluster), NULL);
+  belay_client_t *another = env_connect(setup->env, cluster_url(setup->cluster), NULL);
   char name[16];
   snprintf(name, sizeof name, "n%u", setup->names - 1);
-  contender_t *contender = contender_of(setup->bed, another, name, NULL);
+  contender_t *contender = contender_of(setup->env, another, name, NULL);
   assert_error(try_lock(holder), 0);
   assert_error(try_lock(contender), BELAY_EHELD);
   cluster_move_begin(setup->cluster, setup->slot, setup->to);
@@ -148,7 +148,7 @@ SLOT_TEST(lease_checked_after_a_move) {
   cluster_move_end(setup->cluster, setup->slot, setup->to);
   assert_int_equal(holder->lost, 0);
   assert_error(try_lock(other), 0); /* the client learns that the slot has moved */
-  bed_until(setup->bed, holder->lost == 1);
+  env_until(setup->env, holder->lost == 1);
 }
 
 /* The text follows behind the ASKING of its own. */
@@ -180,10 +180,10 @@ SLOT_TEST(keys_of_one_script_on_two_nodes) {
   assert_error(release(c), 0);
   cluster_move_begin(setup->cluster, setup->slot, setup->to);
   assert_error(begin_acquire(c, 0), 0);
-  bed_run_for(setup->bed, 700); /* more than five redirections would be too many */
+  env_run_for(setup->env, 700); /* more than five redirections would be too many */
   assert_int_equal(c->ended, c->begun - 1);
   (void)cluster_move_keys(setup->cluster, setup->slot, setup->to, 1000);
-  bed_run_for(setup->bed, 300);
+  env_run_for(setup->env, 300);
   assert_int_equal(c->ended, c->begun - 1); /* the lock's key is on no side */
   cluster_move_end(setup->cluster, setup->slot, setup->to);
   assert_error(outcome(c), 0);
@@ -260,12 +260,12 @@ TEST(durable_lock_node_dies) {
   contender_t *one, *two;
   setup_t *setup = open_without_replica(&one, &two);
   assert_error(begin_acquire(two, 10000), 0);
-  bed_run_for(setup->bed, 100);
+  env_run_for(setup->env, 100);
   server_kill(from(setup));
   assert_error(outcome(two), 0); /* by another attempt */
   assert_true(is_at(to(setup), two));
   assert_error(release(two), 0);
-  bed_settle(setup->bed);
+  env_settle(setup->env);
   assert_false(is_at(to(setup), two));
   setup_end(setup);
 }
@@ -276,12 +276,12 @@ TEST(durable_lock_canceled) {
   contender_t *three = durable(setup);
   assert_error(begin_acquire(two, 10000), 0);
   assert_error(begin_acquire(three, 10000), 0);
-  bed_run_for(setup->bed, 100);
+  env_run_for(setup->env, 100);
   assert_error(cancel(two), 0);
   assert_error(outcome(two), BELAY_ECANCELED);
   assert_error(begin_close(three), 0);
-  bed_until(setup->bed, three->closed == 1);
-  bed_settle(setup->bed);
+  env_until(setup->env, three->closed == 1);
+  env_settle(setup->env);
   assert_false(is_at(to(setup), two));
   assert_error(try_lock(two), 0);
   setup_end(setup); /* with calls in flight */
@@ -291,7 +291,7 @@ TEST(durable_lock_client_closes) {
   contender_t *one, *two;
   setup_t *setup = open_without_replica(&one, &two);
   assert_error(begin_acquire(two, 10000), 0);
-  bed_run_for(setup->bed, 100);
+  env_run_for(setup->env, 100);
   setup_end(setup);
 }
 
@@ -311,7 +311,7 @@ SLOT_TEST(many_calls_during_a_move) {
     assert_error(begin_extend(all[i], 20000), 0);
   (void)cluster_move_keys(setup->cluster, setup->slot, setup->to, COUNT / 2);
   for (int i = 0; i < COUNT; i++) {
-    bed_until(setup->bed, all[i]->extended == all[i]->begun_extend);
+    env_until(setup->env, all[i]->extended == all[i]->begun_extend);
     assert_error(all[i]->extend_status, 0);
   }
   for (int i = 0; i < COUNT; i++)
@@ -320,7 +320,7 @@ SLOT_TEST(many_calls_during_a_move) {
   cluster_move_end(setup->cluster, setup->slot, setup->to);
   for (int i = 0; i < COUNT; i++)
     assert_error(outcome(all[i]), 0);
-  bed_settle(setup->bed);
+  env_settle(setup->env);
   assert_int_equal(server_keys(from(setup)) + server_keys(to(setup)), 0);
 }
 
@@ -349,7 +349,7 @@ static void submit(setup_t *setup, belay_ranking_t *ranking, int64_t score) {
                    &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &item, .n = 1},
                    on_submitted),
                0);
-  bed_until(setup->bed, submitted.ended == 1);
+  env_until(setup->env, submitted.ended == 1);
   assert_error(submitted.status, 0);
   assert_int_equal(submitted.score, score);
 }
@@ -362,7 +362,7 @@ SLOT_TEST(ranking_during_a_move) {
   belay_ranking_options_init(&options);
   options.name = belay_string("timed");
   options.ties = BELAY_RANKING_EARLIER_FIRST;
-  assert_error(belay_ranking_new(setup->bed->client, &options, &ranking), 0);
+  assert_error(belay_ranking_new(setup->env->client, &options, &ranking), 0);
   submit(setup, ranking, 7);
   cluster_move_begin(setup->cluster, setup->slot, setup->to);
   submit(setup, ranking, 8);

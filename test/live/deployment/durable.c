@@ -9,7 +9,7 @@
 /* ---- a primary and a replica ---- */
 
 typedef struct pair {
-  bed_t *bed; /* its server is the primary */
+  env_t *env; /* its server is the primary */
   server_t *replica;
 } pair_t;
 
@@ -46,7 +46,7 @@ static belay_client_options_t patient(void) {
 static pair_t *pair_open(void) {
   belay_client_options_t options = patient();
   pair_t *pair = malloc(sizeof *pair);
-  *pair = (pair_t){.bed = bed_open_with(the_primary, &options), .replica = the_replica};
+  *pair = (pair_t){.env = env_open_with(the_primary, &options), .replica = the_replica};
   server_resume(the_replica);
   server_do(the_primary, "FLUSHALL", NULL);
   server_do(the_primary, "CONFIG", "RESETSTAT", NULL);
@@ -57,8 +57,8 @@ static pair_t *pair_open(void) {
 }
 
 static void pair_close(pair_t *pair) {
-  pair->bed->server = NULL; /* the next test needs it */
-  bed_close(pair->bed);
+  pair->env->server = NULL; /* the next test needs it */
+  env_close(pair->env);
   free(pair);
 }
 
@@ -73,14 +73,14 @@ static belay_lock_options_t replicated(belay_lock_options_t options) {
 
 static contender_t *durable(const pair_t *pair, const char *name) {
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
-  return contender_new(pair->bed, name, &options);
+  return contender_new(pair->env, name, &options);
 }
 
 static contender_t *durable_watched(const pair_t *pair, int64_t ttl_ms) {
   belay_lock_options_t options = replicated(watched(ttl_ms));
   options.timeout_ms = ttl_ms / 3;
   options.replica_timeout_ms = ttl_ms / 6;
-  return contender_new(pair->bed, "door", &options);
+  return contender_new(pair->env, "door", &options);
 }
 
 /* The replica must not be paused. */
@@ -91,11 +91,11 @@ static bool is_on_replica(const pair_t *pair, contender_t *c) {
   return value != NULL && token[0] != '\0' && strcmp(value, token) == 0;
 }
 
-static void expect_no_key(bed_t *bed) {
-  bed_settle(bed);
-  bed_until(bed, server_keys(bed->server) == 0);
-  bed_run_for(bed, 100);
-  assert_int_equal(server_keys(bed->server), 0);
+static void expect_no_key(env_t *env) {
+  env_settle(env);
+  env_until(env, server_keys(env->server) == 0);
+  env_run_for(env, 100);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
 /* ---- acquire ---- */
@@ -124,12 +124,12 @@ PAIR_TEST(concurrent_grants_are_on_the_replica) {
 }
 
 PAIR_TEST(no_wait_without_min_replicas) {
-  contender_t *plain = contender_new(pair->bed, "plain", NULL), *c = durable(pair, "door");
+  contender_t *plain = contender_new(pair->env, "plain", NULL), *c = durable(pair, "door");
   assert_error(try_lock(plain), 0);
   assert_error(release(plain), 0);
-  assert_int_equal(server_calls(pair->bed->server, "wait"), 0);
+  assert_int_equal(server_calls(pair->env->server, "wait"), 0);
   assert_error(try_lock(c), 0);
-  assert_int_equal(server_calls(pair->bed->server, "wait"), 1);
+  assert_int_equal(server_calls(pair->env->server, "wait"), 1);
 }
 
 PAIR_TEST(stopped_replica) {
@@ -142,28 +142,28 @@ PAIR_TEST(stopped_replica) {
   assert_between(clock_since_ms(began), REPLICA_TIMEOUT - 50, TIMEOUT + 200 * slow());
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(belay_lock_error(c->lock), BELAY_ENOREPLICAS);
-  expect_no_key(pair->bed);
+  expect_no_key(pair->env);
 }
 
 TEST(no_replica) {
   belay_client_options_t of_client = patient();
-  bed_t *bed = bed_open(&of_client);
+  env_t *env = env_open(&of_client);
   belay_lock_options_t options = replicated(with_ttl(10000));
-  assert_error(try_lock(contender_new(bed, "door", &options)), BELAY_ENOREPLICAS);
-  expect_no_key(bed);
-  bed_close(bed);
+  assert_error(try_lock(contender_new(env, "door", &options)), BELAY_ENOREPLICAS);
+  expect_no_key(env);
+  env_close(env);
 }
 
 PAIR_TEST(replica_returns_for_a_waiter) {
   contender_t *c = durable(pair, "door");
   server_pause(pair->replica);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(pair->bed, 3 * REPLICA_TIMEOUT);
+  env_run_for(pair->env, 3 * REPLICA_TIMEOUT);
   assert_int_equal(c->ended, 0);
   server_resume(pair->replica);
   assert_error(outcome(c), 0);
   assert_true(is_on_replica(pair, c));
-  bed_settle(pair->bed);
+  env_settle(pair->env);
   assert_true(is_on_server(c)); /* the undos before it did not harm it */
 }
 
@@ -171,10 +171,10 @@ PAIR_TEST(cancel_during_wait) {
   contender_t *c = durable(pair, "door");
   server_pause(pair->replica);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_until(pair->bed, value_of(c) != NULL);
+  env_until(pair->env, value_of(c) != NULL);
   assert_error(cancel(c), 0);
   assert_error(outcome(c), BELAY_ECANCELED);
-  expect_no_key(pair->bed);
+  expect_no_key(pair->env);
 }
 
 PAIR_TEST(held_by_another_client) {
@@ -189,9 +189,9 @@ PAIR_TEST(held_by_another_client) {
 PAIR_TEST(two_replicas_required) {
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
   options.min_replicas = 2;
-  contender_t *c = contender_new(pair->bed, "door", &options);
+  contender_t *c = contender_new(pair->env, "door", &options);
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
-  server_t *second = start_replica(pair->bed->server);
+  server_t *second = start_replica(pair->env->server);
   assert_error(acquire(c, 5000 * slow()), 0);
   assert_non_null(server_string(second, "GET", key_of(c), NULL));
   assert_true(is_on_replica(pair, c));
@@ -202,7 +202,7 @@ PAIR_TEST(fencing_counter_is_on_the_replica) {
   char key[256];
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
   options.fencing = true;
-  contender_t *c = contender_new(pair->bed, "door", &options);
+  contender_t *c = contender_new(pair->env, "door", &options);
   assert_error(try_lock(c), 0);
   assert_true(is_on_replica(pair, c));
   snprintf(key, sizeof key, "%s::fence", key_of(c));
@@ -216,23 +216,23 @@ PAIR_TEST(fencing_counter_is_on_the_replica) {
 PAIR_TEST(unreplicated_renewals_do_not_count) {
   contender_t *c = durable_watched(pair, kept_ttl());
   assert_error(try_lock(c), 0);
-  bed_run_for(pair->bed, kept_ttl() * 5 / 4); /* renewed some times */
+  env_run_for(pair->env, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
   server_pause(pair->replica);
-  bed_run_for(pair->bed, 20); /* the confirmation that is still in flight */
+  env_run_for(pair->env, 20); /* the confirmation that is still in flight */
   int64_t deadline = believed_until(c);
-  bed_until(pair->bed, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
+  env_until(pair->env, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
   await_loss_at(c, deadline);
-  expect_no_key(pair->bed);
+  expect_no_key(pair->env);
 }
 
 PAIR_TEST(replica_away_for_less_than_the_ttl) {
   contender_t *c = durable_watched(pair, 2 * kept_ttl());
   assert_error(try_lock(c), 0);
   server_pause(pair->replica);
-  bed_run_for(pair->bed, kept_ttl());
+  env_run_for(pair->env, kept_ttl());
   server_resume(pair->replica);
-  bed_run_for(pair->bed, 2 * kept_ttl());
+  env_run_for(pair->env, 2 * kept_ttl());
   assert_int_equal(c->lost, 0);
   assert_true(is_on_replica(pair, c));
 }
@@ -257,8 +257,8 @@ PAIR_TEST(shorter_extend_on_a_new_connection) {
   assert_error(try_lock(c), 0);
   server_pause(pair->replica);
   assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
-  (void)server_ask(pair->bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  bed_run_for(pair->bed, 500 * slow());
+  (void)server_ask(pair->env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  env_run_for(pair->env, 500 * slow());
   assert_int_not_equal(extend(c, 30000 * slow()), 0);
   assert_true(remaining_ms(c) <= 10000 * slow());
 }
@@ -267,13 +267,13 @@ PAIR_TEST(other_locks_are_not_delayed) {
   belay_lock_options_t options = replicated(with_ttl(20000 * slow()));
   options.replica_timeout_ms = 2000 * slow();
   options.timeout_ms = 4000 * slow();
-  contender_t *c = contender_new(pair->bed, "door", &options);
-  contender_t *plain = contender_new(pair->bed, "plain", NULL);
+  contender_t *c = contender_new(pair->env, "door", &options);
+  contender_t *plain = contender_new(pair->env, "plain", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
   server_pause(pair->replica);
   assert_error(begin_acquire(c, 0), 0);
-  bed_until(pair->bed, value_of(c) != NULL);
+  env_until(pair->env, value_of(c) != NULL);
   for (int i = 0; i < 10; i++) {
     assert_error(try_lock(plain), 0);
     assert_error(release(plain), 0);
@@ -285,7 +285,7 @@ PAIR_TEST(other_locks_are_not_delayed) {
 /* ---- scripts that the server does not know any more ---- */
 
 static void flush_scripts(const pair_t *pair) {
-  server_do(pair->bed->server, "SCRIPT", "FLUSH", NULL);
+  server_do(pair->env->server, "SCRIPT", "FLUSH", NULL);
 }
 
 PAIR_TEST(script_flush) {
@@ -303,7 +303,7 @@ PAIR_TEST(script_flush) {
 
 /* The replica has everything, and gets nothing more; and the primary knows no script. */
 static void cut_off(const pair_t *pair) {
-  assert_int_equal(server_integer(pair->bed->server, "WAIT", "1", "5000", NULL), 1);
+  assert_int_equal(server_integer(pair->env->server, "WAIT", "1", "5000", NULL), 1);
   server_pause(pair->replica);
   flush_scripts(pair);
 }
@@ -314,7 +314,7 @@ static void expect_no_false_confirmation(bool fencing) {
   pair_t *pair = pair_open();
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
   options.fencing = fencing;
-  contender_t *c = contender_new(pair->bed, "door", &options);
+  contender_t *c = contender_new(pair->env, "door", &options);
   assert_error(try_lock(c), 0);
   assert_error(extend(c, 10000 * slow()), 0); /* each script was called on this connection */
   cut_off(pair);
@@ -336,9 +336,9 @@ TEST(script_flush_without_replica_fencing) {
 
 /* ---- options, and several nodes ---- */
 
-static int new_status(bed_t *bed, const belay_lock_options_t *options) {
+static int new_status(env_t *env, const belay_lock_options_t *options) {
   belay_lock_t *lock;
-  int error = belay_lock_new(bed->client, belay_string("door"), options, &lock);
+  int error = belay_lock_new(env->client, belay_string("door"), options, &lock);
   if (error == 0)
     assert_error(belay_lock_close(lock, NULL), 0);
   return error;
@@ -347,30 +347,30 @@ static int new_status(bed_t *bed, const belay_lock_options_t *options) {
 TEST(option_ranges) {
   belay_client_options_t hasty = client_options(), options = patient();
   hasty.stall_timeout_ms = 1000;
-  bed_t *bed = bed_open_at("redis://127.0.0.1:1", &options);
+  env_t *env = env_open_at("redis://127.0.0.1:1", &options);
   belay_lock_options_t good = replicated(with_ttl(10000)), bad = good;
   good.min_replicas = 255;
   good.replica_timeout_ms = good.timeout_ms;
-  assert_error(new_status(bed, &good), 0);
+  assert_error(new_status(env, &good), 0);
   good.timeout_ms = good.replica_timeout_ms = 1;
-  assert_error(new_status(bed, &good), 0);
+  assert_error(new_status(env, &good), 0);
   good.replica_timeout_ms = BELAY_DEFAULT;
-  assert_error(new_status(bed, &good), 0);
+  assert_error(new_status(env, &good), 0);
   bad.min_replicas = 256;
-  assert_error(new_status(bed, &bad), BELAY_EINVAL);
+  assert_error(new_status(env, &bad), BELAY_EINVAL);
   bad.min_replicas = 1;
   bad.replica_timeout_ms = 0;
-  assert_error(new_status(bed, &bad), BELAY_EINVAL);
+  assert_error(new_status(env, &bad), BELAY_EINVAL);
   bad.replica_timeout_ms = bad.timeout_ms + 1;
-  assert_error(new_status(bed, &bad), BELAY_EINVAL);
-  bed_close(bed);
-  bed = bed_open_at("redis://127.0.0.1:1",
+  assert_error(new_status(env, &bad), BELAY_EINVAL);
+  env_close(env);
+  env = env_open_at("redis://127.0.0.1:1",
                     &hasty); /* a connection that is silent for longer is dropped */
   bad.replica_timeout_ms = 501;
-  assert_error(new_status(bed, &bad), BELAY_EINVAL);
+  assert_error(new_status(env, &bad), BELAY_EINVAL);
   bad.replica_timeout_ms = 500;
-  assert_error(new_status(bed, &bad), 0);
-  bed_close(bed);
+  assert_error(new_status(env, &bad), 0);
+  env_close(env);
 }
 
 /* Three primaries, each with a replica of its own. */
@@ -380,34 +380,34 @@ TEST(replica_of_each_quorum_node) {
   for (int i = 0; i < 3; i++)
     replica[i] = start_replica(primary[i] = start_primary());
   belay_client_options_t of_client = patient();
-  bed_t *bed = bed_open_with(primary[0], &of_client);
+  env_t *env = env_open_with(primary[0], &of_client);
   for (int i = 0; i < 3; i++)
-    client[i] = i == 0 ? bed->client : bed_connect(bed, server_url(primary[i]), &of_client);
+    client[i] = i == 0 ? env->client : env_connect(env, server_url(primary[i]), &of_client);
   belay_lock_options_t options = redlock_options(20000 * slow());
   options.min_replicas = 1;
   options.timeout_ms = TIMEOUT;
   options.replica_timeout_ms = REPLICA_TIMEOUT;
-  contender_t *c = contender_over(bed, client, 3, "door", &options);
+  contender_t *c = contender_over(env, client, 3, "door", &options);
   belay_lock_tally_t tally;
 
   server_pause(replica[2]);
   assert_error(acquire(c, 5000 * slow()), 0);
-  bed_run_for(bed, TIMEOUT);
+  env_run_for(env, TIMEOUT);
   belay_lock_tally(c->lock, &tally);
   assert_int_equal(tally.votes[BELAY_VOTE_GRANTED], 2);
   assert_int_equal(tally.node[2].vote, BELAY_VOTE_REFUSED);
   assert_error(tally.node[2].error, BELAY_ENOREPLICAS);
   assert_error(release(c), 0);
-  bed_settle(bed); /* on every node */
+  env_settle(env); /* on every node */
 
   server_pause(replica[1]);
   int status = try_lock(c);
   if (status != BELAY_ENOQUORUM && status != BELAY_ENOREPLICAS)
     fail_msg("%s without two replicas of three", belay_err_name(status));
-  bed_settle(bed);
+  env_settle(env);
   for (int i = 0; i < 3; i++)
     assert_int_equal(server_keys(primary[i]), 0);
-  bed_close(bed); /* and the first primary */
+  env_close(env); /* and the first primary */
   for (int i = 0; i < 3; i++)
     server_stop(replica[i]);
   server_stop(primary[1]);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/client/client.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/cluster.h"
 #include "support/deployments/failover_log.h"
 #include "support/servers/process.h"
@@ -51,7 +51,7 @@ typedef struct guest {
 } guest_t;
 
 static struct {
-  bed_t *bed;
+  env_t *env;
   unsigned n, came, back;
   guest_t *guest;
   uint64_t attempts; /* so far */
@@ -118,12 +118,12 @@ static int be_crowd(char **argv) {
   uv_poll_t input;
   my.n = (unsigned)atoi(argv[3]);
   my.guest = calloc(my.n, sizeof *my.guest);
-  my.bed = bed_bare();
-  uv_loop_t *loop = &my.bed->loop;
+  my.env = env_bare();
+  uv_loop_t *loop = &my.env->loop;
   setvbuf(stdout, NULL, _IOLBF, 0);
   for (unsigned i = 0; i < my.n; i++) {
     guest_t *guest = &my.guest[i];
-    assert_error(belay_connect(my.bed->belay, argv[2], NULL, &guest->client), 0);
+    assert_error(belay_connect(my.env->belay, argv[2], NULL, &guest->client), 0);
     belay_client_set_data(guest->client, guest);
     uv_timer_init(loop, &guest->pause);
     guest->pause.data = guest;
@@ -139,7 +139,7 @@ static int be_crowd(char **argv) {
     uv_close((uv_handle_t *)&my.guest[i].pause, NULL);
   uv_close((uv_handle_t *)&my.count, NULL);
   uv_close((uv_handle_t *)&input, NULL);
-  bed_close(my.bed);
+  env_close(my.env);
   free(my.guest);
   return 0;
 }

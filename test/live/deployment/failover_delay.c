@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/client/client.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/load/drill.h"
 #include "support/deployments/group.h"
 
@@ -79,7 +79,7 @@ static void watch_end(watch_t *watch) {
 
 typedef struct drill {
   group_t *group;
-  bed_t *bed;
+  env_t *env;
   contender_t *contender;
   watch_t watch;
   int64_t pong, grant; /* the first success since the promotion, by clock_now(); 0: none yet */
@@ -87,9 +87,9 @@ typedef struct drill {
   unsigned count;
 } drill_t;
 
-static void on_pong(bed_t *bed) {
-  drill_t *drill = bed->arg;
-  if (bed->pong_status == 0 && drill->pong == 0 && atomic_load(&drill->watch.promoted) != 0)
+static void on_pong(env_t *env) {
+  drill_t *drill = env->arg;
+  if (env->pong_status == 0 && drill->pong == 0 && atomic_load(&drill->watch.promoted) != 0)
     drill->pong = clock_now();
 }
 
@@ -104,10 +104,10 @@ static void on_lock(contender_t *contender, event_t event) {
 /* A plain call at a time, and a lock that is taken and given back at once. */
 static void go_on(drill_t *drill) {
   static int begun;
-  bed_t *bed = drill->bed;
+  env_t *env = drill->env;
   contender_t *contender = drill->contender;
-  if (bed->pongs == begun)
-    begun += begin_ping(bed) == 0;
+  if (env->pongs == begun)
+    begun += begin_ping(env) == 0;
   if (contender->begun > contender->ended)
     return;
   if (remaining_ms(contender) > 0)
@@ -118,12 +118,12 @@ static void go_on(drill_t *drill) {
 
 static void run_for(drill_t *drill, int64_t ms) {
   int64_t began = clock_now();
-  bed_wait_begin(drill->bed, "time");
+  env_wait_begin(drill->env, "time");
   while (clock_since_ms(began) < ms) {
     go_on(drill);
-    bed_turn(drill->bed);
+    env_turn(drill->env);
   }
-  bed_wait_end(drill->bed);
+  env_wait_end(drill->env);
 }
 
 /* Every other pair of failovers begins late, when what is tried again and again has backed off. */
@@ -141,12 +141,12 @@ static void fail_over(drill_t *drill, group_way_t way) {
   watch_begin(&drill->watch, drill->group);
   drill->pong = drill->grant = 0;
   group_begin_fail_over(drill->group, way);
-  bed_wait_begin(drill->bed, "an answer and a grant of the new primary");
+  env_wait_begin(drill->env, "an answer and a grant of the new primary");
   while (drill->pong == 0 || drill->grant == 0) {
     go_on(drill);
-    bed_turn(drill->bed);
+    env_turn(drill->env);
   }
-  bed_wait_end(drill->bed);
+  env_wait_end(drill->env);
   watch_end(&drill->watch);
   drill->call_ms[n] = drill_after(drill->watch.promoted, drill->pong);
   drill->lock_ms[n] = drill_after(drill->watch.promoted, drill->grant);
@@ -164,10 +164,10 @@ TEST(new_primary_is_used_at_once) {
   static drill_t drill;
   belay_lock_options_t lock = watched(3000);
   drill.group = group_start(NULL);
-  drill.bed = bed_open_at(group_url(drill.group), NULL);
-  drill.bed->then = on_pong;
-  drill.bed->arg = &drill;
-  drill.contender = contender_new(drill.bed, "hatch", &lock);
+  drill.env = env_open_at(group_url(drill.group), NULL);
+  drill.env->then = on_pong;
+  drill.env->arg = &drill;
+  drill.contender = contender_new(drill.env, "hatch", &lock);
   drill.contender->then = on_lock;
   drill.contender->arg = &drill;
   unsigned n = drill_setting("BELAY_FAILOVERS", 2);
@@ -177,6 +177,6 @@ TEST(new_primary_is_used_at_once) {
   (void)drill_print("lock", drill.lock_ms, n);
   double limit = drill_is_strict() ? LIMIT_MS : 20.0 * LIMIT_MS * (double)slow();
   assert_true(drill.call_ms[n / 2] <= limit && drill.lock_ms[n / 2] <= limit);
-  bed_close(drill.bed);
+  env_close(drill.env);
   group_stop(drill.group);
 }

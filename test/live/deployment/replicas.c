@@ -6,16 +6,16 @@
 #include "support/deployments/replicas.h"
 #include "support/servers/secure.h"
 
-static void expect(bed_t *bed, int status, const char *words) {
+static void expect(env_t *env, int status, const char *words) {
   const char *detail;
-  assert_error(pong(bed, &detail), status);
+  assert_error(pong(env, &detail), status);
   if (words != NULL && strstr(detail, words) == NULL)
     fail_msg("\"%s\" is not in \"%s\"", words, detail);
 }
 
-static void expect_recovery(bed_t *bed) {
+static void expect_recovery(env_t *env) {
   int64_t began = clock_now();
-  while (pong(bed, NULL) != 0)
+  while (pong(env, NULL) != 0)
     assert_true(clock_since_ms(began) < 15000 * slow());
 }
 
@@ -26,37 +26,37 @@ static belay_client_options_t hasty(void) {
 }
 
 /* A lock that is taken is in the one that says so, whatever its place in the URL. */
-static void expect_keys_at(bed_t *bed, replicas_t *replicas, unsigned primary) {
-  contender_t *c = contender_new(bed, "door", NULL);
+static void expect_keys_at(env_t *env, replicas_t *replicas, unsigned primary) {
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_int_equal(server_keys(replicas_node(replicas, primary)), 1);
   assert_error(release(c), 0);
 }
 
 TEST_ON(primary_is_followed, replicas, replicas_start(NULL)) {
-  bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
+  env_t *env = env_open_at(replicas_url(replicas), NULL);
   for (unsigned i = 0; i < REPLICAS_NODES; i++) {
     if (i > 0)
       replicas_promote(replicas, i); /* the former primary becomes a replica and continues */
-    expect_recovery(bed);
-    expect_keys_at(bed, replicas, i);
+    expect_recovery(env);
+    expect_keys_at(env, replicas, i);
     replicas_wait(replicas, i);
   }
-  assert_int_equal(client_stats(bed).unknown, 0); /* it was refused, and nothing else */
-  bed_close(bed);
+  assert_int_equal(client_stats(env).unknown, 0); /* it was refused, and nothing else */
+  env_close(env);
 }
 
 TEST_ON(lease_continues_after_promotion, replicas, replicas_start(NULL)) {
   belay_lock_options_t lasting = watched(3000 * slow());
-  bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
-  contender_t *c = contender_new(bed, "door", &lasting);
+  env_t *env = env_open_at(replicas_url(replicas), NULL);
+  contender_t *c = contender_new(env, "door", &lasting);
   assert_error(try_lock(c), 0);
   replicas_wait(replicas, 0);
   replicas_promote(replicas, 2);
-  bed_run_for(bed, 2 * lasting.ttl_ms);
+  env_run_for(env, 2 * lasting.ttl_ms);
   assert_int_equal(c->lost, 0);
   assert_error(release(c), 0);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* It cannot say what it is meanwhile, and is asked every few seconds. */
@@ -66,17 +66,17 @@ TEST(busy_primary_is_kept) {
   static const char *const arguments[] = {"--busy-reply-threshold", "20", NULL};
   replicas_t *replicas = replicas_start(&(replicas_options_t){.arguments = arguments});
   server_t *primary = replicas_node(replicas, 0);
-  bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
+  env_t *env = env_open_at(replicas_url(replicas), NULL);
   resp_client_t busy;
-  assert_error(pong(bed, NULL), 0);
+  assert_error(pong(env, NULL), 0);
   assert_int_equal(resp_dial_tcp(&busy, "127.0.0.1", server_port(primary)), 0);
   assert_int_equal(resp_send(busy.fd, script, sizeof script - 1), 0);
-  bed_run_for(bed, 6000);
+  env_run_for(env, 6000);
   server_do(primary, "SCRIPT", "KILL", NULL);
   resp_hang_up(&busy);
-  expect_recovery(bed);
-  assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
+  expect_recovery(env);
+  assert_int_equal(client_stats(env).drops, 0);
+  env_close(env);
   replicas_stop(replicas);
 }
 
@@ -84,18 +84,18 @@ TEST(busy_primary_is_kept) {
 TEST(two_primaries) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(NULL);
-  bed_t *bed = bed_open_at(replicas_url(replicas), &options);
-  assert_error(pong(bed, NULL), 0);
+  env_t *env = env_open_at(replicas_url(replicas), &options);
+  assert_error(pong(env, NULL), 0);
   server_do(replicas_node(replicas, 1), "REPLICAOF", "NO", "ONE", NULL);
-  assert_error(pong(bed, NULL), 0);
-  bed_t *late = bed_open_at(replicas_url(replicas), &options);
+  assert_error(pong(env, NULL), 0);
+  env_t *late = env_open_at(replicas_url(replicas), &options);
   expect(late, BELAY_ESPLIT, "is one too");
   assert_int_equal(client_stats(late).commands, 0);
   replicas_promote(replicas, 1);
   expect_recovery(late);
   expect_keys_at(late, replicas, 1);
-  bed_close(late);
-  bed_close(bed);
+  env_close(late);
+  env_close(env);
   replicas_stop(replicas);
 }
 
@@ -103,17 +103,17 @@ TEST(no_primary) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(NULL);
   server_kill(replicas_node(replicas, 0));
-  bed_t *bed = bed_open_at(replicas_url(replicas), &options);
-  expect(bed, BELAY_EREADONLY, "it is a replica");
-  assert_int_equal(client_stats(bed).not_sent, 1);
+  env_t *env = env_open_at(replicas_url(replicas), &options);
+  expect(env, BELAY_EREADONLY, "it is a replica");
+  assert_int_equal(client_stats(env).not_sent, 1);
   replicas_promote(replicas, 2);
-  expect_recovery(bed);
-  expect_keys_at(bed, replicas, 2);
+  expect_recovery(env);
+  expect_keys_at(env, replicas, 2);
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     server_kill(replicas_node(replicas, i));
-  bed_until(bed, client_stats(bed).connections_up == 0);
-  expect(bed, BELAY_EUNREACHABLE, "127.0.0.1:");
-  bed_close(bed);
+  env_until(env, client_stats(env).connections_up == 0);
+  expect(env, BELAY_EUNREACHABLE, "127.0.0.1:");
+  env_close(env);
   replicas_stop(replicas);
 }
 
@@ -121,8 +121,8 @@ TEST(wrong_password) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(&(replicas_options_t){.password = "inner"});
   options.password = "outer";
-  bed_t *bed = bed_open_at(replicas_url(replicas), &options);
-  expect(bed, BELAY_EAUTH, "WRONGPASS");
-  bed_close(bed);
+  env_t *env = env_open_at(replicas_url(replicas), &options);
+  expect(env, BELAY_EAUTH, "WRONGPASS");
+  env_close(env);
   replicas_stop(replicas);
 }

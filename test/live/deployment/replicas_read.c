@@ -143,16 +143,16 @@ static void read_all(house_t *h, reader_t *r_) {
 
 /* ---- deployments ---- */
 
-static bed_t *open_reading(replicas_t *replicas, belay_read_from_t from) {
+static env_t *open_reading(replicas_t *replicas, belay_read_from_t from) {
   belay_client_options_t options = client_options();
   options.read_from = from;
-  return bed_open_at(replicas_url(replicas), &options);
+  return env_open_at(replicas_url(replicas), &options);
 }
 
 /* How many links are up when all servers can be read from. */
-static void await_links(bed_t *bed, unsigned links) {
-  assert_error(pong(bed, NULL), 0);
-  bed_until(bed, client_stats(bed).connections_up >= links);
+static void await_links(env_t *env, unsigned links) {
+  assert_error(pong(env, NULL), 0);
+  env_until(env, client_stats(env).connections_up >= links);
 }
 
 /* The number of reads of the test's counter on each node. */
@@ -171,34 +171,34 @@ static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
 /* While the primary stands still, permitted reads succeed and all other calls do not. */
 TEST_ON(commands_for_replicas, replicas, replicas_start(NULL)) {
   house_t house;
-  bed_t *bed = open_reading(replicas, BELAY_READ_REPLICA);
-  reader_t reader = {.bed = bed};
-  build(&house, bed->client);
+  env_t *env = open_reading(replicas, BELAY_READ_REPLICA);
+  reader_t reader = {.env = env};
+  build(&house, env->client);
   furnish(&house, &reader);
   read_all(&house, &reader); /* the client learns what only the primary knows */
-  await_links(bed, 3);
+  await_links(env, 3);
   replicas_wait(replicas, 0);
   server_pause(replicas_node(replicas, 0));
   read_all(&house, &reader);
   read_all(&house, &reader); /* of each replica */
-  contender_t *c = contender_new(bed, "door", NULL);
+  contender_t *c = contender_new(env, "door", NULL);
   reader.request.timeout_ms = 0;
   READ(&reader, belay_counter_add(house.counter, r, belay_string("a"), 1, reader_on_counted));
   assert_error(reader.status, BELAY_EUNKNOWN);
   assert_error(try_lock(c), BELAY_EUNKNOWN);
   server_resume(replicas_node(replicas, 0));
-  bed_close(bed);
+  env_close(env);
 }
 
 static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]) {
   int64_t before[REPLICAS_NODES], after[REPLICAS_NODES];
   belay_counter_t *counter;
   replicas_t *replicas = replicas_start(NULL);
-  bed_t *bed = open_reading(replicas, from);
-  reader_t reader = {.bed = bed};
-  assert_error(belay_counter_new(bed->client, NULL, &counter), 0);
+  env_t *env = open_reading(replicas, from);
+  reader_t reader = {.env = env};
+  assert_error(belay_counter_new(env->client, NULL, &counter), 0);
   EXPECT(&reader, 2, belay_counter_add(counter, r, belay_string("a"), 2, reader_on_counted));
-  await_links(bed, from == BELAY_READ_PRIMARY ? 1 : 3);
+  await_links(env, from == BELAY_READ_PRIMARY ? 1 : 3);
   replicas_wait(replicas, 0);
   count_gets(replicas, before);
   get_often(counter, &reader, 60);
@@ -210,7 +210,7 @@ static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]
   count_gets(replicas, after);
   for (unsigned i = 0; i < REPLICAS_NODES; i++) /* one handle's reads go to one replica */
     assert_true(after[i] - before[i] == 0 || after[i] - before[i] == 2);
-  bed_close(bed);
+  env_close(env);
   replicas_stop(replicas);
 }
 
@@ -230,7 +230,7 @@ TEST(read_from_any) {
 
 typedef struct scene {
   replicas_t *replicas;
-  bed_t *bed;
+  env_t *env;
   belay_counter_t *counter;
   reader_t reader;
 } scene_t;
@@ -238,18 +238,18 @@ typedef struct scene {
 static scene_t *scene_open(const replicas_options_t *options) {
   scene_t *scene = calloc(1, sizeof *scene);
   scene->replicas = replicas_start(options);
-  scene->bed = open_reading(scene->replicas, BELAY_READ_REPLICA);
-  scene->reader.bed = scene->bed;
-  assert_error(belay_counter_new(scene->bed->client, NULL, &scene->counter), 0);
+  scene->env = open_reading(scene->replicas, BELAY_READ_REPLICA);
+  scene->reader.env = scene->env;
+  assert_error(belay_counter_new(scene->env->client, NULL, &scene->counter), 0);
   EXPECT(&scene->reader, 2,
          belay_counter_add(scene->counter, r, belay_string("a"), 2, reader_on_counted));
-  await_links(scene->bed, 3);
+  await_links(scene->env, 3);
   replicas_wait(scene->replicas, 0);
   return scene;
 }
 
 static void scene_close(scene_t *scene) {
-  bed_close(scene->bed);
+  env_close(scene->env);
   replicas_stop(scene->replicas);
   free(scene);
 }
@@ -259,7 +259,7 @@ static void expect_deserted(scene_t *scene, unsigned node) {
   int64_t began = clock_now(), before[REPLICAS_NODES], after[REPLICAS_NODES];
   do {
     assert_true(clock_since_ms(began) < 15000 * slow());
-    bed_run_for(scene->bed, 20);
+    env_run_for(scene->env, 20);
     count_gets(scene->replicas, before);
     get_often(scene->counter, &scene->reader, 20);
     count_gets(scene->replicas, after);
@@ -275,7 +275,7 @@ TEST_IN(replica_cut_off, scene, scene_open(NULL)) {
   int64_t before = server_calls(replicas_node(scene->replicas, 1), "get"), began = clock_now();
   while (server_calls(replicas_node(scene->replicas, 1), "get") == before) { /* it is tried again */
     get_often(scene->counter, &scene->reader, 2);
-    bed_run_for(scene->bed, 20);
+    env_run_for(scene->env, 20);
     assert_true(clock_since_ms(began) < 15000 * slow());
   }
 }
@@ -305,16 +305,16 @@ static void expect_no_read_lost(bool kill) {
   scene_t *scene = scene_open(NULL);
   server_pause(replicas_node(scene->replicas, 1));
   for (int i = 0; i < READS; i++) {
-    readers[i] = (reader_t){.bed = scene->bed};
+    readers[i] = (reader_t){.env = scene->env};
     assert_error(belay_counter_get(scene->counter, reader_begin(&readers[i]), belay_string("a"),
                                    reader_on_counted),
                  0);
   }
-  bed_run_for(scene->bed, 100);
+  env_run_for(scene->env, 100);
   if (kill)
     server_kill(replicas_node(scene->replicas, 1));
   while (ended < READS) {
-    bed_run_for(scene->bed, 10);
+    env_run_for(scene->env, 10);
     for (ended = 0; ended < READS && readers[ended].ended == 1; ended++) {
       assert_error(readers[ended].status, 0);
       assert_int_equal(readers[ended].value, 2);
@@ -337,7 +337,7 @@ TEST(replica_stops_with_reads) {
 TEST_IN(no_replica_left, scene, scene_open(NULL)) {
   for (unsigned i = 1; i < REPLICAS_NODES; i++)
     server_kill(replicas_node(scene->replicas, i));
-  bed_until(scene->bed, client_stats(scene->bed).connections_up == 2); /* the primary's */
+  env_until(scene->env, client_stats(scene->env).connections_up == 2); /* the primary's */
   get_often(scene->counter, &scene->reader, 20);
 }
 
@@ -347,7 +347,7 @@ TEST_IN(no_primary_left, scene, scene_open(NULL)) {
   get_often(scene->counter, &scene->reader, 50);
   replicas_promote(scene->replicas, 1);
   int64_t began = clock_now();
-  while (pong(scene->bed, NULL) != 0)
+  while (pong(scene->env, NULL) != 0)
     assert_true(clock_since_ms(began) < 15000 * slow());
   EXPECT(&scene->reader, 2,
          belay_counter_add(scene->counter, r, belay_string("a"), 0, reader_on_counted));
@@ -361,7 +361,7 @@ TEST_IN(no_primary_left, scene, scene_open(NULL)) {
 typedef struct late {
   server_t *primary, *replica;
   relay_t *relay; /* between the two */
-  bed_t *bed;
+  env_t *env;
 } late_t;
 
 static bool is_connected(server_t *replica) {
@@ -386,13 +386,13 @@ static void set_up_late(late_t *late) {
   }
   snprintf(url, sizeof url, "redis+replicas://%s127.0.0.1:%d,127.0.0.1:%d",
            server_login(late->primary), server_port(late->primary), server_port(late->replica));
-  late->bed = bed_open_at(url, &options);
-  await_links(late->bed, 2);
+  late->env = env_open_at(url, &options);
+  await_links(late->env, 2);
   relay_delay(late->relay, BEHIND_MS);
 }
 
 static void tear_down_late(late_t *late) {
-  bed_close(late->bed);
+  env_close(late->env);
   relay_stop(late->relay);
   server_stop(late->replica);
   server_stop(late->primary);
@@ -402,8 +402,8 @@ TEST(bloom_filter_missing_on_the_replica) {
   late_t late;
   house_t house;
   set_up_late(&late);
-  reader_t reader = {.bed = late.bed};
-  build(&house, late.bed->client);
+  reader_t reader = {.env = late.env};
+  build(&house, late.env->client);
   EXPECT(&reader, 1, belay_bloom_add(house.bloom, r, belay_string("x"), reader_on_answer));
   EXPECT(&reader, 1, belay_bloom_exists(house.bloom, r, belay_string("x"), reader_on_answer));
   EXPECT(&reader, 0, belay_bloom_exists(house.bloom, r, belay_string("nowhere"), reader_on_answer));
@@ -417,9 +417,9 @@ TEST(cache_with_a_late_replica) {
   house_t house;
   belay_cache_t *strict;
   set_up_late(&late);
-  reader_t reader = {.bed = late.bed};
-  build(&house, late.bed->client);
-  assert_error(belay_cache_new(late.bed->client, NULL, &strict), 0);
+  reader_t reader = {.env = late.env};
+  build(&house, late.env->client);
+  assert_error(belay_cache_new(late.env->client, NULL, &strict), 0);
   EXPECT(&reader, 1,
          belay_cache_put(house.cache, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
                          reader_on_changed));
@@ -450,13 +450,13 @@ TEST(local_cache_with_a_late_replica) {
   belay_cache_t *near;
   belay_cache_options_t options;
   set_up_late(&late);
-  reader_t reader = {.bed = late.bed};
-  build(&house, late.bed->client);
+  reader_t reader = {.env = late.env};
+  build(&house, late.env->client);
   belay_cache_options_init(&options);
   options.replicas = true;
   options.local_bytes = 1 << 20;
   options.local_ttl_ms = 60000;
-  assert_error(belay_cache_new(late.bed->client, &options, &near), 0);
+  assert_error(belay_cache_new(late.env->client, &options, &near), 0);
   READ(&reader, belay_cache_get(near, r, belay_string("other"),
                                 reader_on_cached)); /* asks for the time too, */
   READ(&reader, belay_cache_get(house.cache, r, belay_string("other"),
@@ -470,7 +470,7 @@ TEST(local_cache_with_a_late_replica) {
     READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
   EXPECT(&reader, 1, belay_cache_invalidate(near, r, belay_string("page"), reader_on_changed));
-  bed_run_for(late.bed, 100); /* the published message has arrived, too */
+  env_run_for(late.env, 100); /* the published message has arrived, too */
   EXPECT(&reader, 'P', belay_cache_get(near, r, belay_string("page"), reader_on_cached));
   do { /* and of that */
     assert_true(clock_since_ms(began) < 15000 * slow());

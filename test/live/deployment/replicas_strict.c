@@ -16,7 +16,7 @@ typedef struct question {
 } question_t;
 
 typedef struct house {
-  bed_t *bed;
+  env_t *env;
   contender_t *lock, *fair;
   belay_limiter_t *limiter;
   belay_bucket_t *bucket;
@@ -106,7 +106,7 @@ static void on_counted(belay_request_t *request, int status, const belay_counter
 /* ---- what is asked ---- */
 
 static void build(house_t *house) {
-  belay_client_t *client = house->bed->client;
+  belay_client_t *client = house->env->client;
   belay_lock_options_t fair = lock_options();
   belay_limit_t limit = bucket_limit(1000, 1000000, 1000);
   belay_bucket_options_t bucket;
@@ -120,9 +120,9 @@ static void build(house_t *house) {
   dedup.name = belay_string("orders");
   belay_permission_options_init(&permission);
   permission.width = 4;
-  house->lock = contender_new(house->bed, "door", NULL);
-  house->fair = contender_new(house->bed, "desk", &fair);
-  house->limiter = limiter_new(house->bed, &limit, 1);
+  house->lock = contender_new(house->env, "door", NULL);
+  house->fair = contender_new(house->env, "desk", &fair);
+  house->limiter = limiter_new(house->env, &limit, 1);
   assert_error(belay_bucket_new(client, &bucket, &house->bucket), 0);
   assert_error(belay_dedup_new(client, &dedup, &house->dedup), 0);
   assert_error(belay_idempotency_new(client, NULL, &house->records), 0);
@@ -150,7 +150,7 @@ static belay_request_t *next(house_t *house, const char *what) {
 
 static void ask_all(house_t *h) {
   static const uint64_t index = 3;
-  belay_client_t *client = h->bed->client;
+  belay_client_t *client = h->env->client;
   h->asked = 0;
   ASK(h, belay_limiter_take(h->limiter, r, belay_string("k"), 1, on_limited));
   ASK(h, belay_limiter_peek(h->limiter, r, belay_string("k"), on_limited));
@@ -212,7 +212,7 @@ static void expect_replica_read(house_t *house, replicas_t *replicas) {
   int64_t before = asked_of_replicas(replicas);
   house->asked = 0;
   ASK(house, belay_counter_get(house->counter, r, belay_string("n"), on_counted));
-  bed_until(house->bed, all_have_ended(house));
+  env_until(house->env, all_have_ended(house));
   expect_all(house, true);
   assert_int_equal(asked_of_replicas(replicas), before + 1);
 }
@@ -223,7 +223,7 @@ static void expect_all_to_be_answered(house_t *house) {
   int64_t began = clock_now();
   do {
     ask_all(house);
-    bed_until(house->bed, all_have_ended(house));
+    env_until(house->env, all_have_ended(house));
   } while (find_other(house, true) != NULL && clock_since_ms(began) < 15000 * slow());
   expect_all(house, true);
   assert_error(acquire(house->lock, 10000), 0);
@@ -236,10 +236,10 @@ TEST_ON(decisions_use_the_primary, replicas, replicas_start(NULL)) {
   options.read_from = BELAY_READ_REPLICA;
   options.timeout_ms = PATIENCE_MS * slow();
   options.stall_timeout_ms = 60000;
-  house = (house_t){.bed = bed_open_at(replicas_url(replicas), &options)};
+  house = (house_t){.env = env_open_at(replicas_url(replicas), &options)};
   build(&house);
   expect_all_to_be_answered(&house);
-  bed_until(house.bed, client_stats(house.bed).connections_up >= 3);
+  env_until(house.env, client_stats(house.env).connections_up >= 3);
   replicas_wait(replicas, 0);
 
   server_pause(replicas_node(replicas, 0));
@@ -248,11 +248,11 @@ TEST_ON(decisions_use_the_primary, replicas, replicas_start(NULL)) {
   ask_all(&house);
   assert_error(begin_acquire(house.lock, 0), 0);
   assert_error(begin_acquire(house.fair, 0), 0);
-  bed_until(house.bed, all_have_ended(&house));
+  env_until(house.env, all_have_ended(&house));
   assert_true(outcome(house.lock) != 0);
   assert_true(outcome(house.fair) != 0);
   expect_all(&house, false);
   assert_int_equal(asked_of_replicas(replicas), before);
   server_resume(replicas_node(replicas, 0));
-  bed_close(house.bed);
+  env_close(house.env);
 }

@@ -22,7 +22,7 @@ SCENE_TEST(silent_sentinel_is_skipped, 3) {
   options.timeout_ms = 4000 * slow();
   oracle_mute(scene->oracle[0], true);
   int64_t began = clock_now();
-  bed_t *bed = scene_open(scene, &options);
+  env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
   assert_true(clock_since_ms(began) < 2000 * slow()); /* its deadline is a part of that */
   assert_int_equal(oracle_connections(scene->oracle[0]), 1);
@@ -31,7 +31,7 @@ SCENE_TEST(silent_sentinel_is_skipped, 3) {
   for (int i = 0; i < 3; i++) { /* the good one is asked first, on the connection that there is */
     unsigned asked = scene_questions(scene);
     drop_clients(scene, 0);
-    bed_until(bed, client_stats(bed).connections_up == 0);
+    env_until(env, client_stats(env).connections_up == 0);
     assert_int_equal(scene_answering(scene), 0);
     assert_true(scene_questions(scene) > asked); /* each time that it connects */
   }
@@ -44,23 +44,23 @@ SCENE_TEST(dead_sentinels_are_skipped, 3) {
   scene_end_oracle(scene, 1);
   scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  assert_int_equal(client_stats(scene->bed).connect_errors, 2);
+  assert_int_equal(client_stats(scene->env).connect_errors, 2);
 }
 
 /* The Sentinels die one after another, the last one too. One that returns is found. */
 SCENE_TEST(sentinels_die_one_by_one, 3) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_end_oracle(scene, 0);
-  bed_until(bed, oracle_listeners(scene->oracle[1]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[1]) == 1);
   scene_end_oracle(scene, 1);
-  bed_until(bed, oracle_listeners(scene->oracle[2]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
   scene_name(scene, 1, 2);
   scene_hint(scene, 2, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
   scene_end_oracle(scene, 2);
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   assert_int_equal(scene_answering(scene), 1); /* it goes on without them */
 }
 
@@ -73,13 +73,13 @@ static void name_the_first(scene_t *scene) {
 SCENE_TEST(sentinels_learned_from_another, 2) {
   name_the_first(scene);
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_end_oracle(scene, 0);
-  bed_until(bed, oracle_listeners(scene->oracle[1]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[1]) == 1);
   scene_name(scene, 1, 2);
   scene_hint(scene, 1, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
 }
 
@@ -88,10 +88,10 @@ SCENE_TEST(sentinels_learned_from_another, 2) {
 SCENE_TEST(too_many_sentinels_learned, 2) {
   for (int i = 1; i < 500; i++)
     oracle_introduce(scene->oracle[0], "127.0.0.1", i);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_end_oracle(scene, 0);
-  bed_until(bed, oracle_listeners(scene->oracle[1]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[1]) == 1);
 }
 
 /* The next Sentinel names others. The former names are dropped, which makes room. */
@@ -100,17 +100,17 @@ SCENE_TEST(learned_sentinels_are_replaced, 3) {
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
   for (int i = 1; i < 500; i++)
     oracle_introduce(scene->oracle[0], "127.0.0.1", i);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   oracle_forget(scene->oracle[0]);
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[2]));
   for (int i = 0; i < 2; i++) { /* it asks again when it has read all answers */
     unsigned asked = scene_questions(scene);
     scene_hint(scene, 0, ORACLE_MASTER);
-    bed_until(bed, scene_questions(scene) > asked);
+    env_until(env, scene_questions(scene) > asked);
   }
   scene_end_oracle(scene, 0);
-  bed_until(bed, oracle_listeners(scene->oracle[2]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
   assert_int_equal(oracle_connections(scene->oracle[1]), 0);
 }
 
@@ -118,17 +118,17 @@ SCENE_TEST(learned_sentinels_are_replaced, 3) {
 
 SCENE_TEST(older_epoch_is_ignored, 3) {
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 7);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 1);
   oracle_name(scene->oracle[2], "127.0.0.1", scene_port(scene, 1), 8);
   scene_end_oracle(scene, 0); /* the second one is behind */
-  bed_until(bed, oracle_listeners(scene->oracle[2]) == 1);
-  bed_run_for(bed, 50);
-  assert_int_equal(client_stats(bed).drops, 0);
+  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
+  env_run_for(env, 50);
+  assert_int_equal(client_stats(env).drops, 0);
   assert_int_equal(scene_answering(scene), 1);
   oracle_name(scene->oracle[2], "127.0.0.1", scene_port(scene, 0), 9);
   scene_hint(scene, 2, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 0);
 }
 
@@ -136,16 +136,16 @@ SCENE_TEST(older_epoch_is_ignored, 3) {
  * connected one stays. */
 SCENE_TEST(older_epoch_without_a_connection, 2) {
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 7);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 1);
   scene_end_oracle(scene, 0);
-  bed_until(bed, oracle_questions(scene->oracle[1]) > 0);
-  bed_run_for(bed, 50);
-  assert_int_equal(client_stats(bed).drops, 0);
+  env_until(env, oracle_questions(scene->oracle[1]) > 0);
+  env_run_for(env, 50);
+  assert_int_equal(client_stats(env).drops, 0);
   assert_int_equal(scene_answering(scene), 1);
   server_kill(scene->server[1]);
-  bed_until(bed, client_stats(bed).connections_up == 0);
-  assert_error(pong(bed, NULL), 0); /* at the first one */
+  env_until(env, client_stats(env).connections_up == 0);
+  assert_error(pong(env, NULL), 0); /* at the first one */
   server_restart(scene->server[1]);
   assert_int_equal(scene_answering(scene), 0);
 }
@@ -164,15 +164,15 @@ SCENE_TEST(huge_epoch_with_a_useless_answer, 3) {
 /* Others know the same: from then on it is their epoch that counts. */
 SCENE_TEST(huge_epoch_of_a_dead_sentinel, 2) {
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 0), UINT64_MAX);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_end_oracle(scene, 0);
   /* the client asks it and then believes it */
-  bed_until(bed, oracle_listeners(scene->oracle[1]) == 2);
-  assert_int_equal(client_stats(bed).drops, 0);
+  env_until(env, oracle_listeners(scene->oracle[1]) == 2);
+  assert_int_equal(client_stats(env).drops, 0);
   oracle_name(scene->oracle[1], "127.0.0.1", scene_port(scene, 1), 2);
   scene_hint(scene, 1, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
 }
 
@@ -184,20 +184,20 @@ SCENE_TEST(sentinel_names_a_replica, 1) {
   options.timeout_ms = prompt_ms();
   make_replica(scene->server[1], scene->server[0]);
   scene_name(scene, 1, 1);
-  bed_t *bed = scene_open(scene, &options);
-  assert_error(pong(bed, NULL), BELAY_EREADONLY);
+  env_t *env = scene_open(scene, &options);
+  assert_error(pong(env, NULL), BELAY_EREADONLY);
   assert_int_equal(server_calls(scene->server[1], "ping"), 1); /* the test's own */
-  assert_int_equal(client_stats(bed).not_sent, 1);
+  assert_int_equal(client_stats(env).not_sent, 1);
   server_do(scene->server[1], "REPLICAOF", "NO", "ONE", NULL);
   scene_await(scene, 1);
 }
 
 /* The primary becomes a replica without an event of the Sentinel. The periodic ROLE detects it. */
 SCENE_TEST(primary_demoted_silently, 1) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   make_replica(scene->server[0], scene->server[1]);
-  bed_until(bed, client_stats(bed).drops == 1); /* nothing was asked of it */
+  env_until(env, client_stats(env).drops == 1); /* nothing was asked of it */
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 2);
   scene_await(scene, 1);
 }
@@ -205,40 +205,40 @@ SCENE_TEST(primary_demoted_silently, 1) {
 /* ---- hints ---- */
 
 SCENE_TEST(event_causes_a_query, 1) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_name(scene, 1, 2);
   int64_t began = clock_now();
   scene_hint(scene, 0, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
   assert_true(clock_since_ms(began) < 2000 * slow());
 }
 
 TEST_ON(lost_event, scene, scene_start(1, &(oracle_options_t){.secretive = true})) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   assert_int_equal(oracle_listeners(scene->oracle[0]), 0);
   scene_name(scene, 1, 2);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
 }
 
 SCENE_TEST(event_is_only_a_hint, 1) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   unsigned asked = scene_questions(scene);
   scene_hint(scene, 0, "other");
   scene_hint(scene, 0, ORACLE_MASTER "2");
   oracle_publish(scene->oracle[0], "my" ORACLE_MASTER " " ORACLE_MASTER ":");
   oracle_publish(scene->oracle[0], "");
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_int_equal(scene_questions(scene), asked); /* these are not about us */
   scene_hint(scene, 0, ORACLE_MASTER);
-  bed_until(bed, scene_questions(scene) > asked);
-  bed_run_for(bed, 100);
-  assert_int_equal(client_stats(bed).drops, 0); /* the sentinel itself says something else */
+  env_until(env, scene_questions(scene) > asked);
+  env_run_for(env, 100);
+  assert_int_equal(client_stats(env).drops, 0); /* the sentinel itself says something else */
   assert_int_equal(scene_answering(scene), 0);
 }
 
@@ -250,23 +250,23 @@ SCENE_TEST(calls_during_failover, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
   options.stall_timeout_ms = 60000;
-  bed_t *bed = scene_open(scene, &options);
+  env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
   server_pause(scene->server[0]);
-  contender_t *sent = contender_new(bed, "sent", NULL), *after = contender_new(bed, "after", NULL);
+  contender_t *sent = contender_new(env, "sent", NULL), *after = contender_new(env, "after", NULL);
   assert_error(begin_acquire(sent, 0), 0);
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   assert_int_equal(sent->ended, 0);
   scene_name(scene, 1, 2);
   scene_hint(scene, 0, ORACLE_MASTER);
   assert_error(outcome(sent), BELAY_EUNKNOWN);
   assert_error(try_lock(after), 0);
-  bed_settle(bed); /* the undo too */
+  env_settle(env); /* the undo too */
   assert_int_equal(server_keys(scene->server[1]), 1);
   server_resume(scene->server[0]);
   make_replica(scene->server[0], scene->server[1]);
   assert_error(release(after), 0);
-  bed_until(bed, server_keys(scene->server[0]) == 0);
+  env_until(env, server_keys(scene->server[0]) == 0);
 }
 
 /* Another run id does not prove that the former process is dead. The undo is repeated, because
@@ -276,18 +276,18 @@ SCENE_TEST(stopped_primary_is_not_dead, 1) {
   belay_lock_options_t lasting = with_ttl(60000);
   options.timeout_ms = 10000;
   options.stall_timeout_ms = 60000;
-  bed_t *bed = scene_open(scene, &options);
-  contender_t *c = contender_new(bed, "door", &lasting);
+  env_t *env = scene_open(scene, &options);
+  contender_t *c = contender_new(env, "door", &lasting);
   assert_int_equal(scene_answering(scene), 0);
   server_pause(scene->server[0]);
   assert_error(begin_acquire(c, 0), 0);
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   scene_name(scene, 1, 2);
   scene_hint(scene, 0, ORACLE_MASTER);
   assert_error(outcome(c), BELAY_EUNKNOWN);
   server_resume(
       scene->server[0]); /* the server executes the rest of its socket, of a closed connection */
-  bed_until(bed, client_stats(bed).undone == 1);
+  env_until(env, client_stats(env).undone == 1);
   assert_true(server_calls(scene->server[1], "evalsha") + server_calls(scene->server[1], "eval") >
               1);
 }
@@ -296,15 +296,15 @@ SCENE_TEST(stopped_primary_is_not_dead, 1) {
 SCENE_TEST(lease_is_renewed_at_the_new_primary, 1) {
   belay_lock_options_t lasting = watched(lag() + 600 * slow());
   server_follow(scene->server[1], scene->server[0]);
-  bed_t *bed = scene_open(scene, NULL);
-  contender_t *c = contender_new(bed, "door", &lasting);
+  env_t *env = scene_open(scene, NULL);
+  contender_t *c = contender_new(env, "door", &lasting);
   assert_error(try_lock(c), 0);
-  bed_until(bed, server_keys(scene->server[1]) == 1);
+  env_until(env, server_keys(scene->server[1]) == 1);
   server_kill(scene->server[0]);
   server_do(scene->server[1], "REPLICAOF", "NO", "ONE", NULL);
   scene_name(scene, 1, 2);
   scene_hint(scene, 0, ORACLE_MASTER);
-  bed_run_for(bed, 2 * lasting.ttl_ms);
+  env_run_for(env, 2 * lasting.ttl_ms);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
   assert_error(release(c), 0);
@@ -314,14 +314,14 @@ SCENE_TEST(lease_is_renewed_at_the_new_primary, 1) {
 /* No new primary is reachable: the lease is lost at its local deadline, and not before. */
 SCENE_TEST(lease_is_lost_at_its_deadline, 1) {
   belay_lock_options_t lasting = watched(kept_ttl());
-  bed_t *bed = scene_open(scene, NULL);
-  contender_t *c = contender_new(bed, "door", &lasting);
+  env_t *env = scene_open(scene, NULL);
+  contender_t *c = contender_new(env, "door", &lasting);
   assert_error(try_lock(c), 0);
   server_kill(scene->server[0]);
-  bed_until(bed, client_stats(bed).connections_up == 0);
+  env_until(env, client_stats(env).connections_up == 0);
   assert_int_equal(c->lost, 0);
   int64_t left = remaining_ms(c), began = clock_now();
-  bed_until(bed, c->lost == 1);
+  env_until(env, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_true(clock_since_ms(began) >= left);
 }

@@ -37,9 +37,9 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 /* ---- the ends of requests ---- */
 
 /* A ping ends with `status`, and its detail contains `words` and no secret. */
-static void expect(bed_t *bed, int status, const char *words) {
+static void expect(env_t *env, int status, const char *words) {
   const char *detail;
-  assert_error(pong(bed, &detail), status);
+  assert_error(pong(env, &detail), status);
   if (words != NULL && strstr(detail, words) == NULL)
     fail_msg("\"%s\" is not in \"%s\"", words, detail);
   assert_null(strstr(detail, SECRET));
@@ -61,10 +61,10 @@ static void expect_none(bool mute) {
     else
       scene_end_oracle(scene, i);
   }
-  bed_t *bed = scene_open(scene, &options);
-  expect(bed, BELAY_ENOSENTINEL, "127.0.0.1:");
-  assert_int_equal(client_stats(bed).not_sent, 1);
-  assert_true(client_stats(bed).connect_errors >= 1);
+  env_t *env = scene_open(scene, &options);
+  expect(env, BELAY_ENOSENTINEL, "127.0.0.1:");
+  assert_int_equal(client_stats(env).not_sent, 1);
+  assert_true(client_stats(env).connect_errors >= 1);
   for (unsigned i = 0; mute && i < 2; i++)
     oracle_mute(scene->oracle[i], false);
   if (mute)
@@ -85,8 +85,8 @@ SCENE_TEST(unknown_master, 3) {
   scene_end_oracle(scene, 2); /* that one says nothing is no news */
   for (unsigned i = 0; i < 2; i++)
     oracle_name(scene->oracle[i], NULL, 0, 0);
-  bed_t *bed = scene_open(scene, &options);
-  expect(bed, BELAY_ENOMASTER, "it knows no master " ORACLE_MASTER);
+  env_t *env = scene_open(scene, &options);
+  expect(env, BELAY_ENOMASTER, "it knows no master " ORACLE_MASTER);
   oracle_name(scene->oracle[1], "127.0.0.1", scene_port(scene, 0), 1);
   scene_await(scene, 0);
 }
@@ -99,10 +99,10 @@ static void expect_refusal_by_sentinels(const char *wanted, const char *given, c
   options.sentinel_password = given;
   scene_t *scene = scene_start(1, &(oracle_options_t){.password = wanted});
   snprintf(from, sizeof from, "127.0.0.1:%d: %s", oracle_port(scene->oracle[0]), words);
-  bed_t *bed = scene_open(scene, &options);
-  expect(bed, BELAY_EAUTH, from);
+  env_t *env = scene_open(scene, &options);
+  expect(env, BELAY_EAUTH, from);
   int64_t began = clock_now();
-  expect(bed, BELAY_EAUTH, from); /* at once: the reason is a lasting one */
+  expect(env, BELAY_EAUTH, from); /* at once: the reason is a lasting one */
   assert_true(clock_since_ms(began) < options.timeout_ms);
   assert_int_equal(scene_questions(scene), 0); /* nothing was asked behind it */
   scene_stop(scene);
@@ -145,40 +145,40 @@ TEST_ON(server_refuses_the_password, scene,
   belay_client_options_t options = hasty();
   options.password = SECRET;
   server_do(scene->server[0], "CONFIG", "SET", "requirepass", "another", NULL);
-  bed_t *bed = scene_open(scene, &options);
+  env_t *env = scene_open(scene, &options);
   const char *detail;
-  assert_error(pong(bed, &detail), BELAY_EAUTH);
+  assert_error(pong(env, &detail), BELAY_EAUTH);
   assert_memory_equal(detail, "WRONGPASS", 9);
   assert_true(scene_questions(scene) > 0);
 }
 
-BED_TEST(options_of_other_deployments) {
+ENV_TEST(options_of_other_deployments) {
   belay_client_t *client;
   belay_client_options_t options = client_options();
   options.sentinel_password = SECRET;
-  assert_error(belay_connect(bed->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
-  assert_non_null(strstr(belay_detail(bed->belay), "sentinel_password"));
+  assert_error(belay_connect(env->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(env->belay), "sentinel_password"));
   options = client_options();
   options.sentinel_username = "me";
-  assert_error(belay_connect(bed->belay, "redis+replicas://127.0.0.1:1", &options, &client),
+  assert_error(belay_connect(env->belay, "redis+replicas://127.0.0.1:1", &options, &client),
                BELAY_EINVAL);
-  assert_non_null(strstr(belay_detail(bed->belay), "sentinel_username"));
+  assert_non_null(strstr(belay_detail(env->belay), "sentinel_username"));
   options = client_options();
   options.read_from = BELAY_READ_ANY;
-  assert_error(belay_connect(bed->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
-  assert_non_null(strstr(belay_detail(bed->belay), "read_from"));
+  assert_error(belay_connect(env->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(env->belay), "read_from"));
 }
 
 /* ---- those who can do less ---- */
 
 TEST_ON(sentinel_without_resp3, scene, scene_start(1, &(oracle_options_t){.old = true})) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   assert_int_equal(oracle_listeners(scene->oracle[0]), 0);
   scene_name(scene, 1, 2);
   server_kill(scene->server[0]);
-  bed_until(bed, client_stats(bed).connections_up == 0);
-  assert_error(pong(bed, NULL), 0);
+  env_until(env, client_stats(env).connections_up == 0);
+  assert_error(pong(env, NULL), 0);
   assert_int_equal(oracle_connections(scene->oracle[0]), 1);
   server_restart(scene->server[0]);
   assert_int_equal(scene_answering(scene), 1);
@@ -227,10 +227,10 @@ TEST(garbage_answers) {
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
     scene_t *scene = scene_start(2, NULL);
     oracle_answer(scene->oracle[0], answers[i]);
-    bed_t *bed = scene_open(scene, NULL);
+    env_t *env = scene_open(scene, NULL);
     if (scene_answering(scene) != 0)
       fail_msg("%s", answers[i]);
-    bed_until(bed, oracle_listeners(scene->oracle[1]) == 1);
+    env_until(env, oracle_listeners(scene->oracle[1]) == 1);
     scene_stop(scene);
   }
 }
@@ -239,8 +239,8 @@ SCENE_TEST(unprintable_host_name, 1) {
   belay_client_options_t options = hasty();
   oracle_answer(scene->oracle[0], "*2\r\n$4\r\na\x01"
                                   "bc\r\n$4\r\n6379\r\n");
-  bed_t *bed = scene_open(scene, &options);
-  expect(bed, BELAY_ERESOLVE, NULL); /* any text is only looked up */
+  env_t *env = scene_open(scene, &options);
+  expect(env, BELAY_ERESOLVE, NULL); /* any text is only looked up */
 }
 
 /* An unsolicited message is no answer and does no harm. */
@@ -255,15 +255,15 @@ SCENE_TEST(unsolicited_messages, 1) {
       "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n",
       "-ERR\r\n",
   };
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     unsigned listeners = oracle_listeners(scene->oracle[0]);
-    bed_until(bed, listeners > 0);
+    env_until(env, listeners > 0);
     oracle_say(scene->oracle[0], texts[i]);
-    bed_run_for(bed, 50);
+    env_run_for(env, 50);
   }
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(client_stats(env).drops, 0);
   assert_int_equal(scene_answering(scene), 0);
 }
 
@@ -273,11 +273,11 @@ SCENE_TEST(host_names, 1) {
   snprintf(scene->url, sizeof scene->url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
            server_login(scene->server[0]), oracle_port(scene->oracle[0]));
   oracle_name(scene->oracle[0], QUICK_NAME, scene_port(scene, 0), 1);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   oracle_name(scene->oracle[0], QUICK_NAME, scene_port(scene, 1), 2);
   scene_hint(scene, 0, ORACLE_MASTER);
-  bed_until(bed, client_stats(bed).drops == 1);
+  env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
 }
 
@@ -290,15 +290,15 @@ static void expect_move_during_lookup(const char *to) {
   scene_t *scene = scene_start(1, NULL);
   oracle_name(scene->oracle[0], SLOW_NAME, scene_port(scene, 0), 1);
   int64_t connections = server_info(scene->server[0], "stats", "total_connections_received");
-  bed_t *bed = scene_open(scene, &options);
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
-  bed_run_for(bed, 100);
+  env_t *env = scene_open(scene, &options);
+  assert_error(begin_ping(env), 0);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_run_for(env, 100);
   int64_t began = clock_now();
   oracle_name(scene->oracle[0], to, scene_port(scene, 1), 2);
   scene_hint(scene, 0, ORACLE_MASTER);
-  bed_until(bed, bed->pongs == 1);
-  assert_error(bed->pong_status, 0);
+  env_until(env, env->pongs == 1);
+  assert_error(env->pong_status, 0);
   if (strcmp(to, "127.0.0.1") == 0)
     assert_true(clock_since_ms(began) < atomic_load(&lookup_ms) / 2);
   assert_int_equal(scene_answering(scene), 1);
@@ -333,8 +333,8 @@ SCENE_TEST(slow_sentinel_name_lookup, 2) {
 SCENE_TEST(unknown_host_name, 1) {
   belay_client_options_t options = hasty();
   oracle_name(scene->oracle[0], "nobody.invalid", scene_port(scene, 0), 1);
-  bed_t *bed = scene_open(scene, &options);
-  expect(bed, BELAY_ERESOLVE, NULL);
+  env_t *env = scene_open(scene, &options);
+  expect(env, BELAY_ERESOLVE, NULL);
 }
 
 /* ---- closing ---- */
@@ -350,10 +350,10 @@ TEST(close_at_any_time) {
       oracle_name(scene->oracle[0], SLOW_NAME, scene_port(scene, 0), 1);
     if (i % 4 == 3)
       scene_end_oracle(scene, 0);
-    bed_t *bed = scene_open(scene, NULL);
-    assert_error(begin_ping(bed), 0);
+    env_t *env = scene_open(scene, NULL);
+    assert_error(begin_ping(env), 0);
     if (i >= 4)
-      bed_run_for(bed, i / 4);
+      env_run_for(env, i / 4);
     scene_stop(scene);
   }
 }

@@ -31,14 +31,14 @@ static void say_that_it_waits(scene_t *scene, int oracle) {
 
 /* The first server is dead, and the client has seen that. */
 static void end_primary(scene_t *scene) {
-  bed_t *bed = scene->bed;
+  env_t *env = scene->env;
   server_kill(scene->server[0]);
-  bed_until(bed, client_stats(bed).connections_up == 0);
+  env_until(env, client_stats(env).connections_up == 0);
 }
 
 /* The first server is dead: so it is the second one that answers. */
 static void expect_second(scene_t *scene) {
-  assert_error(pong(scene->bed, NULL), 0);
+  assert_error(pong(scene->env, NULL), 0);
   server_restart(scene->server[0]);
   assert_int_equal(scene_answering(scene), 1);
 }
@@ -53,19 +53,19 @@ static void say_who_is_elected(scene_t *scene, int oracle, const char *run_id) {
 
 /* The sentinel goes on naming the old primary all the time. */
 SCENE_TEST(promoted_replica_before_its_announcement, 1) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   end_primary(scene);
   lead(scene, 0, LEADS);
   say_that_it_waits(scene, 0);
-  assert_error(pong(bed, NULL), 0);
-  uint64_t drops = client_stats(bed).drops;
+  assert_error(pong(env, NULL), 0);
+  uint64_t drops = client_stats(env).drops;
   unsigned asked = scene_questions(scene);
   scene_hint(scene, 0, ORACLE_MASTER); /* the named server is still the old one: the client stays */
-  bed_until(bed, scene_questions(scene) > asked);
-  bed_run_for(bed, 50);
-  assert_int_equal(client_stats(bed).drops, drops);
+  env_until(env, scene_questions(scene) > asked);
+  env_run_for(env, 50);
+  assert_int_equal(client_stats(env).drops, drops);
   expect_second(scene);
 }
 
@@ -73,14 +73,14 @@ SCENE_TEST(promoted_replica_before_its_announcement, 1) {
 SCENE_TEST(stopped_primary_is_left, 1) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 60000;
-  bed_t *bed = scene_open(scene, &options);
+  env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   server_pause(scene->server[0]);
   lead(scene, 0, LEADS);
   say_that_it_waits(scene, 0);
-  bed_until(bed, client_stats(bed).drops == 1);
-  assert_error(pong(bed, NULL), 0);
+  env_until(env, client_stats(env).drops == 1);
+  assert_error(pong(env, NULL), 0);
   server_resume(scene->server[0]);
   assert_int_equal(scene_answering(scene), 1);
 }
@@ -89,19 +89,19 @@ SCENE_TEST(stopped_primary_is_left, 1) {
 SCENE_TEST(flagged_replica_without_primary_role, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
-  bed_t *bed = scene_open(scene, &options);
+  env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   make_replica(scene->server[1], scene->server[0]);
   int64_t pings = server_calls(scene->server[1], "ping");
   end_primary(scene);
   lead(scene, 0, LEADS);
   say_that_it_waits(scene, 0);
-  assert_error(pong(bed, NULL), BELAY_EREADONLY);
+  assert_error(pong(env, NULL), BELAY_EREADONLY);
   assert_int_equal(server_calls(scene->server[1], "ping"), pings);
   server_do(scene->server[1], "REPLICAOF", "NO", "ONE", NULL);
   int64_t began = clock_now();
-  while (pong(bed, NULL) != 0)
+  while (pong(env, NULL) != 0)
     assert_true(clock_since_ms(began) < 15000 * slow());
   expect_second(scene);
 }
@@ -110,14 +110,14 @@ SCENE_TEST(flagged_replica_without_primary_role, 1) {
 SCENE_TEST(failover_aborted, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
-  bed_t *bed = scene_open(scene, &options);
+  env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   make_replica(scene->server[1], scene->server[0]);
   end_primary(scene);
   lead(scene, 0, LEADS);
   say_that_it_waits(scene, 0);
-  assert_error(pong(bed, NULL), BELAY_EREADONLY);
+  assert_error(pong(env, NULL), BELAY_EREADONLY);
   oracle_flag(scene->oracle[0], "master");
   server_restart(scene->server[0]);
   scene_await(scene, 0);
@@ -125,15 +125,15 @@ SCENE_TEST(failover_aborted, 1) {
 
 /* An operator has ordered it: the old primary answers until the other one is named. */
 SCENE_TEST(failover_of_a_healthy_primary, 1) {
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   lead(scene, 0, "master,failover_in_progress");
   unsigned asked = scene_questions(scene);
   say_that_it_waits(scene, 0);
-  bed_until(bed, scene_questions(scene) > asked);
-  bed_run_for(bed, 50);
-  assert_int_equal(client_stats(bed).drops, 0);
+  env_until(env, scene_questions(scene) > asked);
+  env_run_for(env, 50);
+  assert_int_equal(client_stats(env).drops, 0);
   assert_int_equal(scene_answering(scene), 0);
   scene_name(scene, 1, 2);
   scene_hint(scene, 0, ORACLE_MASTER);
@@ -149,15 +149,15 @@ SCENE_TEST(leader_is_asked, 3) {
   for (int i = 1; i < 3; i++)
     oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[i]));
   oracle_run_id(oracle_port(scene->oracle[2]), run_id);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   end_primary(scene);
   oracle_flag(scene->oracle[0], "s_down,o_down,master");
   lead(scene, 2, LEADS);
   say_who_is_elected(scene, 0, run_id);
-  bed_until(bed, oracle_listeners(scene->oracle[2]) == 1);
-  assert_error(pong(bed, NULL), 0);
+  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
+  assert_error(pong(env, NULL), 0);
   assert_int_equal(oracle_connections(scene->oracle[1]), 0);
   expect_second(scene);
 }
@@ -168,9 +168,9 @@ SCENE_TEST(vote_is_only_a_hint, 2) {
   char run_id[41], longer[100];
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
   oracle_run_id(oracle_port(scene->oracle[1]), run_id);
-  bed_t *bed = scene_open(scene, NULL);
+  env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
   lead(scene, 1, LEADS);
   oracle_flag(scene->oracle[0], "s_down,master");
   memset(longer, 'x', sizeof longer);
@@ -179,13 +179,13 @@ SCENE_TEST(vote_is_only_a_hint, 2) {
   for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
     unsigned asked = scene_questions(scene);
     say_who_is_elected(scene, 0, strangers[i]);
-    bed_until(bed, scene_questions(scene) > asked);
+    env_until(env, scene_questions(scene) > asked);
   }
   oracle_flag(scene->oracle[0], "master");
   unsigned asked = scene_questions(scene);
   say_who_is_elected(scene, 0, run_id);
-  bed_until(bed, scene_questions(scene) > asked);
-  bed_run_for(bed, 50);
+  env_until(env, scene_questions(scene) > asked);
+  env_run_for(env, 50);
   assert_int_equal(oracle_connections(scene->oracle[1]), 0);
   assert_int_equal(oracle_listeners(scene->oracle[0]), 1);
   assert_int_equal(scene_answering(scene), 0);

@@ -13,14 +13,14 @@ static belay_idgen_options_t segments(int64_t step) {
   return options;
 }
 
-static int64_t stored(bed_t *bed) {
-  const char *text = server_string(bed->server, "HGET", KEY, "next", NULL);
+static int64_t stored(env_t *env) {
+  const char *text = server_string(env->server, "HGET", KEY, "next", NULL);
   return text == NULL ? -1 : atoll(text);
 }
 
 IDGEN_TEST(ids_begin_at_one_and_are_fetched_ahead, segments(10)) {
   int64_t id = -7;
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   assert_error(belay_idgen_next(spring->idgen, &id), BELAY_EAGAIN);
   assert_int_equal(id, -7);
   assert_int_equal(get_id(spring), 1);
@@ -28,27 +28,27 @@ IDGEN_TEST(ids_begin_at_one_and_are_fetched_ahead, segments(10)) {
     assert_error(belay_idgen_next(spring->idgen, &id), 0);
     assert_int_equal(id, expected);
   }
-  bed_run_for(bed, 20);
-  assert_int_equal(stored(bed), 11); /* a fifth is left untouched */
+  env_run_for(env, 20);
+  assert_int_equal(stored(env), 11); /* a fifth is left untouched */
   assert_error(belay_idgen_next(spring->idgen, &id), 0);
-  bed_until(bed, stored(bed) == 21);
-  bed_settle(bed);
+  env_until(env, stored(env) == 21);
+  env_settle(env);
   for (int64_t expected = 10; expected <= 18; expected++) {
     assert_error(belay_idgen_next(spring->idgen, &id), 0);
     assert_int_equal(id, expected);
   }
-  bed_run_for(bed, 20);
-  assert_int_equal(stored(bed), 21);
-  assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
+  env_run_for(env, 20);
+  assert_int_equal(stored(env), 21);
+  assert_int_equal(server_integer(env->server, "PTTL", KEY, NULL), -1);
 }
 
-BED_TEST(steps_of_every_size) {
+ENV_TEST(steps_of_every_size) {
   static const int64_t steps[] = {1, 2, 3, 5, 7, 1000};
   int64_t before = 0;
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     belay_idgen_options_t options = segments(steps[i]);
     spring_t spring;
-    spring_new(&spring, bed, &options);
+    spring_new(&spring, env, &options);
     for (int n = 0; n < 50; n++) {
       int64_t id = next_id(&spring);
       assert_true(id > before);
@@ -57,7 +57,7 @@ BED_TEST(steps_of_every_size) {
       before = id;
     }
     close_spring(&spring);
-    int64_t left = stored(bed) - 1 - before;
+    int64_t left = stored(env) - 1 - before;
     assert_between(left, 0, 2 * steps[i]);
   }
 }
@@ -86,7 +86,7 @@ IDGEN_TEST(many_at_once_are_served_in_order, segments(1000)) {
   assert_int_equal(next_id(spring), draws[0].last + 1);
 }
 
-BED_TEST(handles_share_the_ids) {
+ENV_TEST(handles_share_the_ids) {
   enum { HANDLES = 5, IDS = 2000 };
   belay_idgen_options_t options = segments(10);
   spring_t springs[HANDLES];
@@ -94,8 +94,8 @@ BED_TEST(handles_share_the_ids) {
   memset(seen, 0, sizeof seen);
   int64_t before[HANDLES] = {0};
   for (int i = 0; i < HANDLES; i++)
-    spring_of(&springs[i], bed,
-              i % 2 ? bed_connect(bed, server_url(bed->server), NULL) : bed->client, &options);
+    spring_of(&springs[i], env,
+              i % 2 ? env_connect(env, server_url(env->server), NULL) : env->client, &options);
   for (int n = 0; n < IDS; n++)
     for (int i = 0; i < HANDLES; i++) {
       int64_t id = next_id(&springs[i]);
@@ -106,39 +106,39 @@ BED_TEST(handles_share_the_ids) {
     }
 }
 
-BED_TEST(the_start_and_the_end) {
+ENV_TEST(the_start_and_the_end) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   int64_t id;
   options.start = INT64_C(9007199254740993); /* 2^53 + 1 */
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   for (int64_t i = 0; i < 35; i++)
     assert_int_equal(next_id(&spring), options.start + i);
   close_spring(&spring);
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   options.start = INT64_MAX - 20;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   for (int64_t i = 0; i < 20; i++)
     assert_int_equal(next_id(&spring), options.start + i);
-  bed_settle(bed);
+  env_settle(env);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EOVERFLOW);
   expect_get(&spring, BELAY_EOVERFLOW);
-  assert_int_equal(stored(bed), INT64_MAX);
+  assert_int_equal(stored(env), INT64_MAX);
   close_spring(&spring);
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   options.start = 0;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), 0);
 }
 
-BED_TEST(stored_state_overrides_start) {
+ENV_TEST(stored_state_overrides_start) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), 1);
   close_spring(&spring);
   options.start = 1000;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), 11);
 }
 
@@ -158,15 +158,15 @@ static void expect_many(spring_t *spring, size_t n, int64_t first, int64_t last)
   assert_true(draw.growing);
 }
 
-BED_TEST(fields_of_sequences) {
+ENV_TEST(fields_of_sequences) {
   spring_t users, orders, others;
   int64_t id;
   belay_idgen_options_t options = sequence("user", 1);
-  spring_new(&users, bed, &options);
+  spring_new(&users, env, &options);
   options = sequence("order", 1000);
-  spring_new(&orders, bed, &options);
+  spring_new(&orders, env, &options);
   options = sequence("order", 5); /* too late */
-  spring_new(&others, bed, &options);
+  spring_new(&others, env, &options);
   assert_error(belay_idgen_next(users.idgen, &id), BELAY_EAGAIN);
   for (int64_t i = 0; i < 5; i++) {
     assert_int_equal(get_id(&users), 1 + i);
@@ -176,39 +176,39 @@ BED_TEST(fields_of_sequences) {
   assert_error(belay_idgen_next(users.idgen, &id), BELAY_EAGAIN);
   expect_many(&users, 10000, 6, 10005);
   assert_int_equal(get_id(&users), 10006);
-  assert_string_equal(server_string(bed->server, "HGET", SEQUENCE_KEY, "user", NULL), "10006");
-  assert_int_equal(server_integer(bed->server, "HLEN", SEQUENCE_KEY, NULL), 2);
-  assert_int_equal(server_integer(bed->server, "PTTL", SEQUENCE_KEY, NULL), -1);
-  assert_int_equal(server_keys(bed->server), 1);
+  assert_string_equal(server_string(env->server, "HGET", SEQUENCE_KEY, "user", NULL), "10006");
+  assert_int_equal(server_integer(env->server, "HLEN", SEQUENCE_KEY, NULL), 2);
+  assert_int_equal(server_integer(env->server, "PTTL", SEQUENCE_KEY, NULL), -1);
+  assert_int_equal(server_keys(env->server), 1);
 }
 
-BED_TEST(a_sequence_ends) {
+ENV_TEST(a_sequence_ends) {
   spring_t spring;
   draw_t draw = {0};
   belay_idgen_options_t options = sequence("last", INT64_MAX - 2);
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   expect_draw(&draw, begin_get_many(&spring, &draw, 4), BELAY_EOVERFLOW);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   assert_int_equal(get_id(&spring), INT64_MAX - 2);
   expect_draw(&draw, begin_get_many(&spring, &draw, 3), BELAY_EOVERFLOW);
   expect_many(&spring, 2, INT64_MAX - 1, INT64_MAX);
   expect_get(&spring, BELAY_EOVERFLOW);
   options = sequence("first", INT64_MIN);
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(get_id(&spring), INT64_MIN);
   expect_many(&spring, 3, INT64_MIN + 1, INT64_MIN + 3);
   options = sequence("zero", -1);
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   expect_many(&spring, 3, -1, 1);
 }
 
 static char detail_text[256];
 
 static void keep_detail(spring_t *spring) {
-  snprintf(detail_text, sizeof detail_text, "%s", belay_detail(spring->bed->belay));
+  snprintf(detail_text, sizeof detail_text, "%s", belay_detail(spring->env->belay));
 }
 
-BED_TEST(foreign_keys_are_kept) {
+ENV_TEST(foreign_keys_are_kept) {
   static const char *const texts[] = {"many", "-1", "01", "", "9223372036854775808", "1.5"};
   belay_idgen_options_t options = segments(10);
   for (size_t i = 0; i <= sizeof texts / sizeof *texts; i++) {
@@ -217,44 +217,44 @@ BED_TEST(foreign_keys_are_kept) {
     spring_t spring;
     int64_t id;
     if (list)
-      server_do(bed->server, "RPUSH", KEY, "1", NULL);
+      server_do(env->server, "RPUSH", KEY, "1", NULL);
     else
-      server_do(bed->server, "HSET", KEY, "next", texts[i], NULL);
-    uint64_t keys = (uint64_t)server_keys(bed->server);
-    spring_new(&spring, bed, &options);
+      server_do(env->server, "HSET", KEY, "next", texts[i], NULL);
+    uint64_t keys = (uint64_t)server_keys(env->server);
+    spring_new(&spring, env, &options);
     spring.then = keep_detail;
     expect_get(&spring, error);
     assert_ptr_equal(strstr(detail_text, KEY ": "), detail_text);
     assert_error(belay_idgen_next(spring.idgen, &id), error);
-    assert_ptr_equal(strstr(belay_detail(bed->belay), KEY ": "), belay_detail(bed->belay));
-    assert_int_equal(server_keys(bed->server), keys);
+    assert_ptr_equal(strstr(belay_detail(env->belay), KEY ": "), belay_detail(env->belay));
+    assert_int_equal(server_keys(env->server), keys);
     if (!list)
-      assert_string_equal(server_string(bed->server, "HGET", KEY, "next", NULL), texts[i]);
-    server_do(bed->server, "DEL", KEY, NULL);
+      assert_string_equal(server_string(env->server, "HGET", KEY, "next", NULL), texts[i]);
+    server_do(env->server, "DEL", KEY, NULL);
     assert_int_equal(get_id(&spring), 1); /* it is of use again */
-    server_do(bed->server, "DEL", KEY, NULL);
+    server_do(env->server, "DEL", KEY, NULL);
     spring.then = NULL;
     close_spring(&spring);
   }
   spring_t spring;
-  server_do(bed->server, "HSET", KEY, "color", "green", NULL); /* another program's hash */
-  spring_new(&spring, bed, &options);
+  server_do(env->server, "HSET", KEY, "color", "green", NULL); /* another program's hash */
+  spring_new(&spring, env, &options);
   expect_get(&spring, BELAY_EMISMATCH);
-  assert_int_equal(server_integer(bed->server, "HLEN", KEY, NULL), 1);
+  assert_int_equal(server_integer(env->server, "HLEN", KEY, NULL), 1);
   close_spring(&spring);
   options = sequence("id", 1);
-  spring_new(&spring, bed, &options);
-  server_do(bed->server, "SET", SEQUENCE_KEY, "1", NULL);
+  spring_new(&spring, env, &options);
+  server_do(env->server, "SET", SEQUENCE_KEY, "1", NULL);
   spring.then = keep_detail;
   expect_get(&spring, BELAY_EWRONGTYPE);
   assert_ptr_equal(strstr(detail_text, SEQUENCE_KEY ": "), detail_text);
-  server_do(bed->server, "DEL", SEQUENCE_KEY, NULL);
+  server_do(env->server, "DEL", SEQUENCE_KEY, NULL);
   static const char *const values[] = {"x", "01", "-0", "1.5", "", "9223372036854775808", "inf"};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    server_do(bed->server, "HSET", SEQUENCE_KEY, "id", values[i], NULL);
+    server_do(env->server, "HSET", SEQUENCE_KEY, "id", values[i], NULL);
     expect_get(&spring, BELAY_EMISMATCH);
     assert_ptr_equal(strstr(detail_text, SEQUENCE_KEY ": "), detail_text);
-    assert_string_equal(server_string(bed->server, "HGET", SEQUENCE_KEY, "id", NULL), values[i]);
+    assert_string_equal(server_string(env->server, "HGET", SEQUENCE_KEY, "id", NULL), values[i]);
   }
 }
 
@@ -262,7 +262,7 @@ BED_TEST(foreign_keys_are_kept) {
   do {                                                                                             \
     belay_idgen_options_t o_ = idgen_options(mode);                                                \
     o_.member = value;                                                                             \
-    expect_refused(bed, &o_, word);                                                                \
+    expect_refused(env, &o_, word);                                                                \
   } while (0)
 
 static void on_one(belay_request_t *request, int status, int64_t id) {
@@ -293,7 +293,7 @@ IDGEN_TEST(arguments_are_checked, segments(1)) {
   assert_int_equal(belay_idgen_worker(spring->idgen), -1);
 }
 
-BED_TEST(longest_names) {
+ENV_TEST(longest_names) {
   static char text[BELAY_IDGEN_NAME_MAX];
   for (int i = 0; i < 3; i++) {
     memset(text, i == 0 ? '{' : i == 1 ? '\0' : '\xff', sizeof text);
@@ -302,7 +302,7 @@ BED_TEST(longest_names) {
       spring_t spring;
       options.name = options.sequence = belay_bytes(text, sizeof text);
       options.ahead_ms = 100;
-      spring_new(&spring, bed, &options);
+      spring_new(&spring, env, &options);
       int64_t first = get_id(&spring);
       assert_true(get_id(&spring) > first);
     }

@@ -14,14 +14,14 @@ static belay_idgen_options_t segments(int64_t step) {
 }
 
 /* The limit that the header states: without a clock the new process gets ids that others have. */
-BED_TEST(lost_key_without_clock_rate) {
+ENV_TEST(lost_key_without_clock_rate) {
   belay_idgen_options_t options = segments(10);
   spring_t old, new;
-  spring_new(&old, bed, &options);
+  spring_new(&old, env, &options);
   for (int i = 1; i <= 25; i++)
     assert_int_equal(next_id(&old), i);
-  server_do(bed->server, "FLUSHALL", NULL);
-  spring_of(&new, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  server_do(env->server, "FLUSHALL", NULL);
+  spring_of(&new, env, env_connect(env, server_url(env->server), NULL), &options);
   assert_int_equal(next_id(&new), 1);
   for (int i = 0; i < 15; i++) /* when the old one asks, the server jumps */
     (void)next_id(&old);
@@ -35,20 +35,20 @@ static belay_idgen_options_t clocked(int64_t step, int64_t rate, int64_t skew_ms
   return options;
 }
 
-BED_TEST(lost_key_with_clock_rate) {
+ENV_TEST(lost_key_with_clock_rate) {
   belay_idgen_options_t options = clocked(10, 1000000, 20);
   spring_t old, new;
-  int64_t id, last = 0, at = server_now_ms(bed->server) * 1000;
-  spring_new(&old, bed, &options);
+  int64_t id, last = 0, at = server_now_ms(env->server) * 1000;
+  spring_new(&old, env, &options);
   for (int turn = 0; turn < 5; turn++) {
     for (int i = 0; i < 25; i++) {
       id = next_id(&old);
       assert_true(id > last);
       last = id;
     }
-    assert_true(last > at && last < server_now_ms(bed->server) * 1000);
-    server_do(bed->server, "FLUSHALL", NULL);
-    spring_of(&new, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+    assert_true(last > at && last < server_now_ms(env->server) * 1000);
+    server_do(env->server, "FLUSHALL", NULL);
+    spring_of(&new, env, env_connect(env, server_url(env->server), NULL), &options);
     id = next_id(&new);
     assert_true(id > last + 10); /* above all that the old one has fetched, too */
     last = id;
@@ -60,53 +60,53 @@ BED_TEST(lost_key_with_clock_rate) {
 
 /* A hundred ids a second, ten at a time: they never get ahead of the clock, and follow each other
  * without a gap. */
-BED_TEST(ids_stay_behind_their_clock) {
+ENV_TEST(ids_stay_behind_their_clock) {
   enum { RATE = 200, SKEW = 100 };
   belay_idgen_options_t options = clocked(10, RATE, SKEW);
   spring_t spring;
   int64_t id;
   options.start = 7;
-  spring_new(&spring, bed, &options);
-  int64_t before = server_now_ms(bed->server), first = get_id(&spring);
-  int64_t after = server_now_ms(bed->server);
+  spring_new(&spring, env, &options);
+  int64_t before = server_now_ms(env->server), first = get_id(&spring);
+  int64_t after = server_now_ms(env->server);
   assert_true(after - before >= SKEW + 10 * 1000 / RATE);
   assert_between(first, 7 + before * RATE / 1000, 7 + (after - SKEW) * RATE / 1000);
   for (int64_t i = 1; i < 60; i++) {
     id = next_id(&spring);
     assert_int_equal(id, first + i);
-    assert_true(id < 7 + (server_now_ms(bed->server) - SKEW) * RATE / 1000 + 1);
+    assert_true(id < 7 + (server_now_ms(env->server) - SKEW) * RATE / 1000 + 1);
   }
-  assert_string_equal(server_string(bed->server, "HGET", KEY, "clock", NULL), "200 100 7");
+  assert_string_equal(server_string(env->server, "HGET", KEY, "clock", NULL), "200 100 7");
   close_spring(&spring);
   options.start = 8; /* all of a name have the same */
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   expect_get(&spring, BELAY_EMISMATCH);
   close_spring(&spring);
   options.start = 7;
   options.clock_skew_ms = 99;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   expect_get(&spring, BELAY_EMISMATCH);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EMISMATCH);
   close_spring(&spring);
   options.clock_rate = 0;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   expect_get(&spring, BELAY_EMISMATCH);
 }
 
 /* The wait for the clock is no failure: the request's own time decides. */
-BED_TEST(clock_behind_delays_ids) {
+ENV_TEST(clock_behind_delays_ids) {
   belay_idgen_options_t options = clocked(10, 1000, 0);
   spring_t spring;
   char text[24];
-  int64_t id, at = 1 + server_now_ms(bed->server) + 400;
+  int64_t id, at = 1 + server_now_ms(env->server) + 400;
   snprintf(text, sizeof text, "%" PRId64, at);
-  server_do(bed->server, "HSET", KEY, "next", text, NULL);
-  spring_new(&spring, bed, &options);
+  server_do(env->server, "HSET", KEY, "next", text, NULL);
+  spring_new(&spring, env, &options);
   draw_t early = {.request.timeout_ms = 50}, draw = {.request.timeout_ms = 20000};
   assert_error(begin_get(&spring, &early), 0);
   assert_error(begin_get(&spring, &draw), 0);
   assert_error(end_of_draw(&early), BELAY_ETIMEDOUT);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
   assert_error(end_of_draw(&draw), 0);
-  assert_true(draw.first >= at && server_now_ms(bed->server) > at);
+  assert_true(draw.first >= at && server_now_ms(env->server) > at);
 }

@@ -20,11 +20,11 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
 }
 
 /* The same server, but everything is gone; or another one in its place, without data. */
-BED_TEST(lost_key_without_repeats) {
+ENV_TEST(lost_key_without_repeats) {
   belay_idgen_options_t options = segments(100);
   spring_t spring, fresh;
   int64_t last = 0;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   for (int i = 0; i < 3; i++) {
     for (int n = 0; n < 250; n++) {
       int64_t id = next_id(&spring);
@@ -32,58 +32,58 @@ BED_TEST(lost_key_without_repeats) {
       last = id;
     }
     if (i == 0)
-      server_do(bed->server, "FLUSHALL", NULL);
+      server_do(env->server, "FLUSHALL", NULL);
     if (i == 1) {
-      server_kill(bed->server);
-      server_restart(bed->server);
+      server_kill(env->server);
+      server_restart(env->server);
     }
   }
   assert_true(last > 2 * 1000 * options.step); /* it has jumped twice */
-  spring_new(&fresh, bed, &options);
+  spring_new(&fresh, env, &options);
   assert_true(get_id(&fresh) > last);
 }
 
-BED_TEST(old_file_causes_a_jump) {
+ENV_TEST(old_file_causes_a_jump) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   options.gap = INT64_C(1) << 50; /* of which a jump is never more than one */
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), 1);
   close_spring(&spring);
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), 11); /* the same server: no jump */
   close_spring(&spring);
-  server_restart_keeping(bed->server);
-  spring_new(&spring, bed, &options);
+  server_restart_keeping(env->server);
+  spring_new(&spring, env, &options);
   int64_t id = next_id(&spring); /* perhaps there was more */
   assert_between(id - options.gap, 21,
                  31); /* a call that was meant for the old server is not used */
   close_spring(&spring);
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), id + 10);
   close_spring(&spring);
   options.gap = 0; /* it loses nothing */
-  server_restart_keeping(bed->server);
-  spring_new(&spring, bed, &options);
+  server_restart_keeping(env->server);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), id + 20);
 }
 
 /* Servers that have forgotten the same, one after the other: none knows where the others went
  * on. They draw how far they jump, so that of six pairs hardly ever two come out at the same. */
-BED_TEST(old_file_without_gap_repeats) {
+ENV_TEST(old_file_without_gap_repeats) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   int64_t ids[TIMES];
   int same = 0;
   spring_t spring;
   options.gap = 1000;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   int64_t first = next_id(&spring);
   close_spring(&spring);
-  server_do(bed->server, "SAVE", NULL);
+  server_do(env->server, "SAVE", NULL);
   for (int i = 0; i < TIMES; i++) {
-    server_restart(bed->server); /* from that file each time */
-    spring_new(&spring, bed, &options);
+    server_restart(env->server); /* from that file each time */
+    spring_new(&spring, env, &options);
     ids[i] = next_id(&spring);
     assert_between(ids[i], first + options.gap,
                    first + 2001 * options.gap); /* perhaps it was asked twice */
@@ -96,19 +96,19 @@ BED_TEST(old_file_without_gap_repeats) {
 
 /* With a clock none comes out at the same: each goes on at its clock, and above what was given
  * before. */
-BED_TEST(old_file_with_clock_rate) {
+ENV_TEST(old_file_with_clock_rate) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   options.clock_rate = BELAY_IDGEN_CLOCK_RATE_MAX;
   options.clock_skew_ms = 10;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   int64_t last = next_id(&spring);
   close_spring(&spring);
-  server_do(bed->server, "SAVE", NULL);
+  server_do(env->server, "SAVE", NULL);
   for (int i = 0; i < TIMES; i++) {
-    server_restart(bed->server); /* from that file each time */
-    spring_new(&spring, bed, &options);
+    server_restart(env->server); /* from that file each time */
+    spring_new(&spring, env, &options);
     for (int j = 0; j < 35; j++) {
       int64_t id = next_id(&spring);
       assert_true(id > last);
@@ -124,13 +124,13 @@ static void fail_over(int64_t clock_rate) {
   server_t *replica = server_start(NULL);
   relay_t *relay = relay_start(server_url(primary));
   server_follow(replica, primary);
-  bed_t *bed = bed_open_at(relay_url(relay), NULL);
+  env_t *env = env_open_at(relay_url(relay), NULL);
   belay_idgen_options_t options = segments(10);
   spring_t spring, fresh;
   int64_t last = 0;
   options.clock_rate = clock_rate;
   options.clock_skew_ms = 10;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   (void)get_id(&spring);
   int64_t began = clock_now();
   while (number_at(replica, KEY, "next") < 0 && clock_since_ms(began) < 5000)
@@ -144,7 +144,7 @@ static void fail_over(int64_t clock_rate) {
   print_message("given: %" PRId64 ", known to the replica: %" PRId64 "\n", last,
                 number_at(replica, KEY, "next"));
   assert_true(number_at(replica, KEY, "next") <= last); /* or this shows nothing */
-  spring_new(&fresh, bed, &options);                    /* it knows of nothing itself */
+  spring_new(&fresh, env, &options);                    /* it knows of nothing itself */
   int64_t id = get_id(&fresh);
   assert_true(id > last);
   for (int i = 0; i < 100; i++) {
@@ -153,7 +153,7 @@ static void fail_over(int64_t clock_rate) {
     assert_false(next >= id && next < id + 10); /* of the other one's segment */
     last = next;
   }
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
   server_stop(replica);
   server_stop(primary);
@@ -171,16 +171,16 @@ TEST(ids_count_once_replicas_know) {
   server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
   server_t *replica = server_start(NULL);
   server_follow(replica, primary);
-  bed_t *bed = bed_open_with(primary, NULL);
+  env_t *env = env_open_with(primary, NULL);
   belay_idgen_options_t options = segments(10);
   spring_t spring, sequence;
   options.min_replicas = 1;
   options.replica_timeout_ms = 100;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   options = idgen_options(BELAY_IDGEN_SEQUENCE);
   options.min_replicas = 1;
   options.replica_timeout_ms = 100;
-  spring_new(&sequence, bed, &options);
+  spring_new(&sequence, env, &options);
   draw_t draw = {.request.timeout_ms = 20000};
   expect_draw(&draw, begin_get(&spring, &draw), 0);
   int64_t first = draw.first;
@@ -193,37 +193,37 @@ TEST(ids_count_once_replicas_know) {
   expect_draw(&many, begin_get_many(&spring, &many, 30), BELAY_ENOREPLICAS);
   server_resume(replica);
   assert_true(get_id(&spring) > first + 9);
-  bed_run_for(bed, 100); /* until the replica has all writes */
+  env_run_for(env, 100); /* until the replica has all writes */
   assert_true(get_id(&sequence) > before + 1);
-  bed_close(bed);
+  env_close(env);
   server_stop(replica);
 }
 
 TEST(server_without_run_id) {
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "default", "-info", NULL);
-  bed_t *bed = bed_open_with(server, NULL);
+  env_t *env = env_open_with(server, NULL);
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   int64_t id;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   expect_get(&spring, BELAY_EPERM);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EPERM);
-  assert_non_null(strstr(belay_detail(bed->belay), "run id"));
+  assert_non_null(strstr(belay_detail(env->belay), "run id"));
   options.gap = 0;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(next_id(&spring), 1);
   options.gap = 100;
   options.min_replicas = 1;
   options.replica_timeout_ms = 20;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   draw_t draw = {.request.timeout_ms = 200 * slow()};
   expect_draw(&draw, begin_get(&spring, &draw), BELAY_ENOREPLICAS);
   options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
   options.ahead_ms = 100;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   id = get_id(&spring);
   assert_true(get_id(&spring) > id);
   server_do(server, "ACL", "SETUSER", "default", "+info", NULL);
-  bed_close(bed);
+  env_close(env);
 }

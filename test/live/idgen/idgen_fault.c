@@ -22,52 +22,52 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
 }
 
 /* The server has executed it, and the answer is on its way when the connection is cut. */
-static void lose_the_answer(bed_t *bed, const char *key, const char *field, int64_t expected) {
-  while (number_at(bed->server, key, field) != expected)
-    uv_run(&bed->loop, UV_RUN_NOWAIT);
-  relay_cut(bed->relay);
-  relay_delay(bed->relay, 0);
+static void lose_the_answer(env_t *env, const char *key, const char *field, int64_t expected) {
+  while (number_at(env->server, key, field) != expected)
+    uv_run(&env->loop, UV_RUN_NOWAIT);
+  relay_cut(env->relay);
+  relay_delay(env->relay, 0);
 }
 
 RELAY_TEST(segment_with_lost_reply) {
   draw_t draw = {0};
   belay_idgen_options_t options = segments(10);
   spring_t spring;
-  spring_new(&spring, bed, &options);
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs == 1);
-  relay_delay(bed->relay, RELAY_LONG);
+  spring_new(&spring, env, &options);
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs == 1);
+  relay_delay(env->relay, RELAY_LONG);
   assert_error(begin_get(&spring, &draw), 0);
-  lose_the_answer(bed, KEY, "next", 11);
+  lose_the_answer(env, KEY, "next", 11);
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first >
               10); /* these ids belong to no client; as they count as unused, there is no jump */
-  assert_int_equal(number_at(bed->server, KEY, "next"), draw.first + 10);
+  assert_int_equal(number_at(env->server, KEY, "next"), draw.first + 10);
 }
 
 RELAY_TEST(sequence_with_lost_reply) {
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
   spring_t spring;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   assert_int_equal(get_id(&spring), 1);
   for (int64_t last = 1; last < 7; last += 2) {
     draw_t draw = {0};
-    relay_delay(bed->relay, RELAY_LONG);
+    relay_delay(env->relay, RELAY_LONG);
     assert_error(begin_get(&spring, &draw), 0);
-    lose_the_answer(bed, SEQUENCE_KEY, "id", last + 1);
+    lose_the_answer(env, SEQUENCE_KEY, "id", last + 1);
     assert_error(end_of_draw(&draw), 0);
     assert_int_equal(draw.first, last + 2);
-    assert_int_equal(number_at(bed->server, SEQUENCE_KEY, "id"), last + 2);
+    assert_int_equal(number_at(env->server, SEQUENCE_KEY, "id"), last + 2);
   }
   options.min_replicas = 1; /* then it is not asked again */
   spring_t durable;
   draw_t draw = {0};
-  spring_new(&durable, bed, &options);
-  relay_delay(bed->relay, RELAY_LONG);
+  spring_new(&durable, env, &options);
+  relay_delay(env->relay, RELAY_LONG);
   assert_error(begin_get(&durable, &draw), 0);
-  lose_the_answer(bed, SEQUENCE_KEY, "id", 8);
+  lose_the_answer(env, SEQUENCE_KEY, "id", 8);
   assert_error(end_of_draw(&draw), BELAY_EUNKNOWN);
-  assert_int_equal(number_at(bed->server, SEQUENCE_KEY, "id"), 8);
+  assert_int_equal(number_at(env->server, SEQUENCE_KEY, "id"), 8);
 }
 
 /* The connection is cut, or falls silent, at some time or other. */
@@ -75,17 +75,17 @@ RELAY_TEST(ids_grow_with_lost_connections) {
   belay_idgen_options_t options = segments(50);
   int64_t before = 0;
   spring_t spring;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   for (int i = 0; i < 7; i++) {
     draw_t draw = {0};
-    relay_delay(bed->relay, 10);
+    relay_delay(env->relay, 10);
     assert_error(begin_get_many(&spring, &draw, 130), 0);
-    bed_run_for(bed, i % 4 * 15);
+    env_run_for(env, i % 4 * 15);
     if (i % 6 == 5)
-      relay_silence(bed->relay);
+      relay_silence(env->relay);
     else
-      relay_cut(bed->relay);
-    relay_delay(bed->relay, 0);
+      relay_cut(env->relay);
+    relay_delay(env->relay, 0);
     assert_error(end_of_draw(&draw), 0);
     assert_true(draw.growing && draw.first > before);
     before = draw.last;
@@ -95,11 +95,11 @@ RELAY_TEST(ids_grow_with_lost_connections) {
 IDGEN_TEST(next_without_a_server, segments(100)) {
   int64_t id;
   assert_int_equal(get_id(spring), 1);
-  server_kill(bed->server);
-  bed_run_for(bed, 20);
+  server_kill(env->server);
+  env_run_for(env, 20);
   for (int64_t expected = 2; expected <= 100; expected++) {
     if (expected > 80)
-      bed_run_for(bed, 1);
+      env_run_for(env, 1);
     assert_error(belay_idgen_next(spring->idgen, &id), 0);
     assert_int_equal(id, expected);
   }
@@ -110,22 +110,22 @@ IDGEN_TEST(next_without_a_server, segments(100)) {
   assert_true(error == BELAY_ETIMEDOUT || error == BELAY_EUNREACHABLE || error == BELAY_EUNKNOWN);
   draw.request.timeout_ms = 20000;
   assert_error(begin_get(spring, &draw), 0);
-  bed_run_for(bed, 100);
-  server_restart(bed->server);
+  env_run_for(env, 100);
+  server_restart(env->server);
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > 100);
 }
 
-BED_TEST(scripts_may_be_forgotten) {
+ENV_TEST(scripts_may_be_forgotten) {
   for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++) {
     belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)mode);
     spring_t spring;
     options.step = 1;
     options.ahead_ms = 100;
-    spring_new(&spring, bed, &options);
+    spring_new(&spring, env, &options);
     int64_t last = get_id(&spring);
     for (int i = 0; i < 10; i++) {
-      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+      server_do(env->server, "SCRIPT", "FLUSH", NULL);
       int64_t id = get_id(&spring);
       assert_true(id > last);
       last = id;
@@ -133,14 +133,14 @@ BED_TEST(scripts_may_be_forgotten) {
   }
 }
 
-BED_TEST(the_queue_is_bounded_and_in_order) {
+ENV_TEST(the_queue_is_bounded_and_in_order) {
   enum { ROOM = 5 };
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   draw_t draws[ROOM] = {0}, late = {0};
   options.max_waiting = ROOM;
-  spring_new(&spring, bed, &options);
-  server_pause(bed->server);
+  spring_new(&spring, env, &options);
+  server_pause(env->server);
   for (int i = 0; i < ROOM; i++) {
     draws[i].request.timeout_ms = i == 1 ? 50 : 20000;
     assert_error(begin_get(&spring, &draws[i]), 0);
@@ -152,7 +152,7 @@ BED_TEST(the_queue_is_bounded_and_in_order) {
   assert_error(end_of_draw(&draws[1]), BELAY_ETIMEDOUT);
   assert_error(begin_get(&spring, &draws[2]), BELAY_ESTATE);
   assert_error(begin_get(&spring, &late), 0);
-  server_resume(bed->server);
+  server_resume(env->server);
   assert_error(end_of_draw(&late), 0);
   for (int i = 2; i < ROOM; i++) {
     assert_error(draws[i].status, 0);
@@ -170,38 +170,38 @@ static void close_it(spring_t *spring) {
   if (to_close == IDGEN)
     assert_error(begin_close_spring(spring), 0);
   else if (to_close == CLIENT)
-    assert_error(begin_client_close(spring->bed), 0);
+    assert_error(begin_client_close(spring->env), 0);
   else
-    assert_error(begin_belay_close(spring->bed), 0);
+    assert_error(begin_belay_close(spring->env), 0);
 }
 
 /* In a callback, while another request is pending; or at some time or other. */
 static void play(belay_idgen_mode_t mode, what_t what, int64_t after_ms) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_idgen_options_t options = idgen_options(mode);
   spring_t spring;
   draw_t draw = {0}, pending = {0};
   options.step = 5;
   options.ahead_ms = 100;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   to_close = what;
   if (after_ms < 0)
     spring.then = close_it;
   assert_error(begin_get(&spring, &draw), 0);
   assert_error(begin_get_many(&spring, &pending, 1000), 0);
   if (after_ms >= 0) {
-    bed_run_for(bed, after_ms);
+    env_run_for(env, after_ms);
     close_it(&spring);
   }
-  bed_until(bed, draw.ended == 1 && pending.ended == 1);
+  env_until(env, draw.ended == 1 && pending.ended == 1);
   assert_true(draw.status == 0 || draw.status == BELAY_ECANCELED);
   if (what == IDGEN) {
     int64_t id;
     if (spring.closed == 0)
       assert_error(belay_idgen_next(spring.idgen, &id), BELAY_ECLOSING);
-    bed_until(bed, spring.closed == 1);
+    env_until(env, spring.closed == 1);
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(close_at_any_time) {
@@ -217,38 +217,38 @@ TEST(close_without_a_server) {
   for (what_t what = IDGEN; what < WHATS; what++) {
     belay_client_options_t client = client_options();
     client.close_timeout_ms = 100;
-    bed_t *bed = bed_open(&client);
+    env_t *env = env_open(&client);
     belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
     spring_t spring;
     options.ahead_ms = 100;
-    spring_new(&spring, bed, &options);
+    spring_new(&spring, env, &options);
     (void)get_id(&spring);
-    server_pause(bed->server);
+    server_pause(env->server);
     to_close = what;
     close_it(&spring);
     int64_t began = clock_now();
-    bed_until(bed, what == IDGEN    ? spring.closed == 1
-                   : what == CLIENT ? bed->client_closed == 1
-                                    : bed->belay_closed == 1);
+    env_until(env, what == IDGEN    ? spring.closed == 1
+                   : what == CLIENT ? env->client_closed == 1
+                                    : env->belay_closed == 1);
     assert_between(clock_since_ms(began), 0, 1000 + lag());
-    server_resume(bed->server);
-    bed_close(bed);
+    server_resume(env->server);
+    env_close(env);
   }
 }
 
-BED_TEST(a_worker_is_free_after_a_close) {
+ENV_TEST(a_worker_is_free_after_a_close) {
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
   spring_t spring;
   options.ahead_ms = 100;
   options.worker = 8;
   int64_t last = 0;
   for (int i = 0; i < 5; i++) {
-    spring_new(&spring, bed, &options);
+    spring_new(&spring, env, &options);
     int64_t id = get_id(&spring);
     assert_true(id > last);
     last = id;
     close_spring(&spring);
-    assert_int_equal(server_integer(bed->server, "EXISTS", "belay::lock::{idgen/5/users/8}", NULL),
+    assert_int_equal(server_integer(env->server, "EXISTS", "belay::lock::{idgen/5/users/8}", NULL),
                      0);
   }
 }

@@ -24,7 +24,7 @@ static int64_t duration_ms(void) {
 }
 
 typedef struct issuer {
-  bed_t *bed;
+  env_t *env;
   spring_t spring;
   draw_t draw;
   int file;
@@ -70,7 +70,7 @@ static int be_issuer(char **argv) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 300 * slow();
   client.reconnect_max_ms = 20;
-  issuer.bed = bed_open_at(argv[URL], &client);
+  issuer.env = env_open_at(argv[URL], &client);
   issuer.random = (uint64_t)clock_now() | 1;
   issuer.file = open(argv[FILE_NAME], O_WRONLY | O_CREAT | O_APPEND, 0600);
   put(&issuer, &begins, 1);
@@ -81,18 +81,18 @@ static int be_issuer(char **argv) {
   options.ttl_ms = 300 * slow();
   options.ahead_ms = 100;
   options.worker = index < 4 ? index / 2 : -1; /* some must wait for one that was killed */
-  bed_fake_wall(issuer.bed);
-  spring_new(&issuer.spring, issuer.bed, &options);
+  env_fake_wall(issuer.env);
+  spring_new(&issuer.spring, issuer.env, &options);
   issuer.spring.then = take_note;
   for (unsigned turn = 0; clock_now() < until; turn++) {
     if (turn % 50 == 0) /* further than a lock's ttl: the next owner may get used times */
       fake_wall.shift = (int64_t)below(&issuer.random, 800) - 400;
     give_some(&issuer);
-    bed_run_for(issuer.bed, 1);
+    env_run_for(issuer.env, 1);
   }
-  bed_until(issuer.bed, issuer.draw.ended == issuer.draw.begun);
+  env_until(issuer.env, issuer.draw.ended == issuer.draw.begun);
   issuer.spring.then = NULL;
-  bed_close(issuer.bed);
+  env_close(issuer.env);
   return close(issuer.file);
 }
 

@@ -299,7 +299,7 @@ static void give(int64_t id) {
 
 /* Several of different steps take turns, by one and by many; some are closed, and others opened.
  * A model of all ids: whose it is. */
-BED_TEST(handles_same_as_model) {
+ENV_TEST(handles_same_as_model) {
   enum { HANDLES = 4 };
   uint64_t random = UINT64_C(16180339);
   spring_t springs[HANDLES] = {0};
@@ -313,7 +313,7 @@ BED_TEST(handles_same_as_model) {
     if (spring->idgen == NULL) {
       belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
       options.step = 1 + (int64_t)below(&random, 40);
-      spring_new(spring, bed, &options);
+      spring_new(spring, env, &options);
       before[h] = 0;
     }
     draw_t draw = {.each = give};
@@ -328,6 +328,6 @@ BED_TEST(handles_same_as_model) {
     before[h] = draw.last;
     total += (int64_t)draw.n;
   }
-  const char *next = server_string(bed->server, "HGET", "belay::idgen::{users}", "next", NULL);
+  const char *next = server_string(env->server, "HGET", "belay::idgen::{users}", "next", NULL);
   assert_true(total <= atoll(next) - 1);
 }

@@ -26,21 +26,21 @@ static belay_idgen_parts_t parts_of(int64_t id) {
   return parts;
 }
 
-static int64_t record(bed_t *bed, int worker, const char *field) {
+static int64_t record(env_t *env, int worker, const char *field) {
   char key[96];
   snprintf(key, sizeof key, RECORD "%d", worker);
-  const char *text = server_string(bed->server, "HGET", key, field, NULL);
+  const char *text = server_string(env->server, "HGET", key, field, NULL);
   return text == NULL ? -1 : atoll(text);
 }
 
 /* A generator whose worker has no record: it may issue ids after ahead_ms. */
-static void open_at(spring_t *spring, bed_t *bed, const belay_idgen_options_t *options,
+static void open_at(spring_t *spring, env_t *env, const belay_idgen_options_t *options,
                     int64_t at) {
   fake_wall.at = at - options->ahead_ms - 1;
-  spring_new(spring, bed, options);
+  spring_new(spring, env, options);
   draw_t draw = {.request.timeout_ms = 20000};
   assert_error(begin_get(spring, &draw), 0);
-  bed_until(bed, belay_idgen_worker(spring->idgen) >= 0);
+  env_until(env, belay_idgen_worker(spring->idgen) >= 0);
   assert_int_equal(draw.ended, 0); /* too early */
   fake_wall.at = at;
   assert_error(end_of_draw(&draw), 0);
@@ -57,12 +57,12 @@ TEST(decode) {
   assert_int_equal(parts.sequence, 9);
 }
 
-BED_TEST(parts_of_an_id) {
+ENV_TEST(parts_of_an_id) {
   belay_idgen_options_t options = snowflakes(42);
   spring_t spring;
   int64_t id, before = 0;
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, NOON);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, NOON);
   for (unsigned i = 1; i < 4096; i++) {
     assert_error(belay_idgen_next(spring.idgen, &id), 0);
     belay_idgen_parts_t parts = parts_of(id);
@@ -77,7 +77,7 @@ BED_TEST(parts_of_an_id) {
   assert_error(belay_idgen_next(spring.idgen, &id), 0);
   assert_int_equal(id, before + 1 - 4096 + (INT64_C(1) << 22));
   assert_int_equal(belay_idgen_worker(spring.idgen), 42);
-  expect_ttls(bed->server);
+  expect_ttls(env->server);
 }
 
 /* As many as a real clock allows. */
@@ -92,82 +92,82 @@ IDGEN_TEST(a_stream_of_ids_grows, snowflakes(-1)) {
   }
 }
 
-BED_TEST(clock_step_back) {
+ENV_TEST(clock_step_back) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   draw_t draw = {.request.timeout_ms = 20000}, late = {.request.timeout_ms = 150};
   int64_t id, last;
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, NOON);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, NOON);
   last = next_id(&spring);
   fake_wall.at = NOON - 300;
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
   expect_draw(&late, begin_get(&spring, &late), BELAY_ETIMEDOUT);
   assert_error(begin_get(&spring, &draw), 0);
   fake_wall.at = NOON - 1;
-  bed_run_for(bed, 120);
+  env_run_for(env, 120);
   assert_int_equal(draw.ended, 0);
   fake_wall.at = NOON; /* the rest of that millisecond is usable */
   assert_error(end_of_draw(&draw), 0);
   assert_int_equal(draw.first, last + 1);
   fake_wall.at = NOON - DAY; /* for long */
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
   fake_wall.at = NOON + 1;
   assert_true(next_id(&spring) > draw.first);
 }
 
-BED_TEST(clock_step_ahead) {
+ENV_TEST(clock_step_ahead) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   int64_t id;
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, NOON);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, NOON);
   int64_t last = next_id(&spring);
-  assert_true(record(bed, 1, "until") >= NOON);
+  assert_true(record(env, 1, "until") >= NOON);
   fake_wall.at = NOON + DAY;
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
   id = get_id(&spring);
   assert_true(id > last);
   assert_int_equal(parts_of(id).unix_ms, NOON + DAY);
-  assert_int_equal(record(bed, 1, "until"), NOON + DAY + options.ahead_ms);
+  assert_int_equal(record(env, 1, "until"), NOON + DAY + options.ahead_ms);
   fake_wall.at = NOON; /* it was a mistake */
-  bed_run_for(bed, options.ahead_ms);
+  env_run_for(env, options.ahead_ms);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
-  assert_int_equal(record(bed, 1, "until"), NOON + DAY + options.ahead_ms); /* never less */
+  assert_int_equal(record(env, 1, "until"), NOON + DAY + options.ahead_ms); /* never less */
 }
 
-BED_TEST(epoch_and_end_of_time) {
+ENV_TEST(epoch_and_end_of_time) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   int64_t id, end = BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1;
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, end);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, end);
   assert_int_equal(parts_of(next_id(&spring)).unix_ms, end);
   fake_wall.at = end + 1;
-  bed_until(bed, belay_idgen_next(spring.idgen, &id) == BELAY_EOVERFLOW);
+  env_until(env, belay_idgen_next(spring.idgen, &id) == BELAY_EOVERFLOW);
   expect_get(&spring, BELAY_EOVERFLOW);
   close_spring(&spring);
   options.worker = 2;
   fake_wall.at = BELAY_IDGEN_EPOCH_MS - 2 * options.ahead_ms;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   draw_t draw = {.request.timeout_ms = 20000};
   assert_error(begin_get(&spring, &draw), 0);
-  bed_until(bed, belay_idgen_worker(spring.idgen) >= 0);
+  env_until(env, belay_idgen_worker(spring.idgen) >= 0);
   fake_wall.at = BELAY_IDGEN_EPOCH_MS - 1;
   assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
 }
 
 /* The record of a clock that was far ahead stays until that time has come. */
-BED_TEST(a_record_outlives_its_end) {
+ENV_TEST(a_record_outlives_its_end) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
-  bed_fake_wall(bed);
-  int64_t now = server_now_ms(bed->server), at = now + 400 * DAY;
-  open_at(&spring, bed, &options, at);
+  env_fake_wall(env);
+  int64_t now = server_now_ms(env->server), at = now + 400 * DAY;
+  open_at(&spring, env, &options, at);
   for (int i = 0; i < 2; i++) {
-    int64_t left = server_integer(bed->server, "PTTL", RECORD "1", NULL);
+    int64_t left = server_integer(env->server, "PTTL", RECORD "1", NULL);
     assert_between(left, 401 * DAY - 60000, 401 * DAY + 60000);
     if (i == 0)
       close_spring(&spring);
@@ -175,32 +175,32 @@ BED_TEST(a_record_outlives_its_end) {
 }
 
 /* Without the right to set a ttl no record is made. */
-BED_TEST(no_record_without_ttl) {
+ENV_TEST(no_record_without_ttl) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
-  server_do(bed->server, "ACL", "SETUSER", "default", "-pexpire", NULL);
-  spring_new(&spring, bed, &options);
+  server_do(env->server, "ACL", "SETUSER", "default", "-pexpire", NULL);
+  spring_new(&spring, env, &options);
   expect_get(&spring, BELAY_EPERM);
-  assert_int_equal(server_integer(bed->server, "EXISTS", RECORD "1", NULL), 0);
-  server_do(bed->server, "ACL", "SETUSER", "default", "+pexpire", NULL);
+  assert_int_equal(server_integer(env->server, "EXISTS", RECORD "1", NULL), 0);
+  server_do(env->server, "ACL", "SETUSER", "default", "+pexpire", NULL);
 }
 
-BED_TEST(successor_after_a_close) {
+ENV_TEST(successor_after_a_close) {
   belay_idgen_options_t options = snowflakes(7);
   spring_t spring;
   int64_t id;
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, NOON);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, NOON);
   int64_t last = next_id(&spring);
   close_spring(&spring);
-  assert_int_equal(record(bed, 7, "until"), NOON); /* reserved and unused */
+  assert_int_equal(record(env, 7, "until"), NOON); /* reserved and unused */
   fake_wall.at = NOON - 50;                        /* its clock is behind */
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   draw_t draw = {.request.timeout_ms = 20000};
   assert_error(begin_get(&spring, &draw), 0);
-  bed_until(bed, belay_idgen_worker(spring.idgen) == 7);
+  env_until(env, belay_idgen_worker(spring.idgen) == 7);
   fake_wall.at = NOON;
-  bed_run_for(bed, 150);
+  env_run_for(env, 150);
   assert_int_equal(draw.ended, 0);
   fake_wall.at = NOON + 1;
   assert_error(end_of_draw(&draw), 0);
@@ -210,43 +210,43 @@ BED_TEST(successor_after_a_close) {
 }
 
 /* Nobody gives anything back, and the lock is just gone. */
-BED_TEST(successor_after_a_lost_lock) {
+ENV_TEST(successor_after_a_lost_lock) {
   belay_idgen_options_t options = snowflakes(7);
   spring_t first, second;
   int64_t id, old, last = 0;
-  bed_fake_wall(bed);
-  open_at(&first, bed, &options, NOON);
+  env_fake_wall(env);
+  open_at(&first, env, &options, NOON);
   fake_wall.at = NOON + 10;
-  bed_until(bed, record(bed, 7, "until") == NOON + 10 + options.ahead_ms);
-  server_do(bed->server, "DEL", LOCK "7}", NULL);
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
-  spring_of(&second, bed, client, &options);
+  env_until(env, record(env, 7, "until") == NOON + 10 + options.ahead_ms);
+  server_do(env->server, "DEL", LOCK "7}", NULL);
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
+  spring_of(&second, env, client, &options);
   draw_t draw = {.request.timeout_ms = 20000};
   assert_error(begin_get(&second, &draw), 0);
   while (belay_idgen_worker(second.idgen) < 0) { /* the first one has not read the record */
     if (belay_idgen_next(first.idgen, &old) == 0)
       last = old > last ? old : last;
-    bed_turn(bed);
+    env_turn(env);
   }
   fake_wall.at = NOON + 10 + options.ahead_ms;
-  bed_run_for(bed, 120);
+  env_run_for(env, 120);
   if (belay_idgen_next(first.idgen, &old) == 0)
     last = old > last ? old : last;
   assert_int_equal(draw.ended, 0);
   fake_wall.at++;
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > last);
-  bed_until(bed, belay_idgen_worker(first.idgen) == -1); /* its renewal is refused */
+  env_until(env, belay_idgen_worker(first.idgen) == -1); /* its renewal is refused */
   assert_error(belay_idgen_next(first.idgen, &id), BELAY_EAGAIN);
 }
 
-BED_TEST(workers_are_exclusive) {
+ENV_TEST(workers_are_exclusive) {
   enum { HANDLES = 12 };
   belay_idgen_options_t options = snowflakes(-1);
   spring_t springs[HANDLES];
   draw_t draws[HANDLES] = {0};
   for (int i = 0; i < HANDLES; i++) {
-    spring_new(&springs[i], bed, &options);
+    spring_new(&springs[i], env, &options);
     draws[i].request.timeout_ms = 60000;
     assert_error(begin_get(&springs[i], &draws[i]), 0);
   }
@@ -258,12 +258,12 @@ BED_TEST(workers_are_exclusive) {
   }
 }
 
-BED_TEST(the_first_worker_that_is_tried) {
+ENV_TEST(the_first_worker_that_is_tried) {
   spring_t springs[3];
   for (int i = 0; i < 3; i++) {
     belay_idgen_options_t options = snowflakes(-1);
     options.first_worker = BELAY_IDGEN_WORKERS - 2;
-    spring_new(&springs[i], bed, &options);
+    spring_new(&springs[i], env, &options);
     draw_t draw = {.request.timeout_ms = 60000};
     expect_draw(&draw, begin_get(&springs[i], &draw), 0);
     assert_int_equal(belay_idgen_worker(springs[i].idgen),
@@ -272,18 +272,18 @@ BED_TEST(the_first_worker_that_is_tried) {
   belay_idgen_t *none;
   belay_idgen_options_t options = snowflakes(-1);
   options.first_worker = BELAY_IDGEN_WORKERS;
-  assert_error(belay_idgen_new(bed->client, &options, &none), BELAY_EINVAL);
+  assert_error(belay_idgen_new(env->client, &options, &none), BELAY_EINVAL);
 }
 
-BED_TEST(held_worker_is_awaited) {
+ENV_TEST(held_worker_is_awaited) {
   belay_idgen_options_t options = snowflakes(3);
   spring_t first, second;
   draw_t draw = {.request.timeout_ms = 60000};
-  spring_new(&first, bed, &options);
+  spring_new(&first, env, &options);
   int64_t id = get_id(&first);
-  spring_of(&second, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  spring_of(&second, env, env_connect(env, server_url(env->server), NULL), &options);
   assert_error(begin_get(&second, &draw), 0);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_int_equal(draw.ended, 0);
   close_spring(&first);
   assert_error(end_of_draw(&draw), 0);
@@ -291,86 +291,86 @@ BED_TEST(held_worker_is_awaited) {
 }
 
 /* Somebody's clock was a year ahead. */
-BED_TEST(worker_far_ahead_is_skipped) {
+ENV_TEST(worker_far_ahead_is_skipped) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   (void)get_id(&spring);
   int worker = belay_idgen_worker(spring.idgen);
   close_spring(&spring);
   char key[96], until[24], epoch[24];
-  snprintf(until, sizeof until, "%" PRId64, server_now_ms(bed->server) + 365 * DAY);
+  snprintf(until, sizeof until, "%" PRId64, server_now_ms(env->server) + 365 * DAY);
   snprintf(epoch, sizeof epoch, "%" PRId64, options.epoch_ms);
   for (int i = 0; i < BELAY_IDGEN_WORKERS; i++) { /* all but one */
     snprintf(key, sizeof key, RECORD "%d", i);
     if (i != worker)
-      server_do(bed->server, "HSET", key, "owner", "x", "until", until, "epoch", epoch, "server",
+      server_do(env->server, "HSET", key, "owner", "x", "until", until, "epoch", epoch, "server",
                 "x", NULL);
   }
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   draw_t draw = {.request.timeout_ms = 60000};
   expect_draw(&draw, begin_get(&spring, &draw), 0);
   assert_int_equal(parts_of(draw.first).worker, worker);
 }
 
 /* It stops before the lease could be gone, reads that it is gone, and finds another one. */
-BED_TEST(issuing_ends_with_the_lease) {
+ENV_TEST(issuing_ends_with_the_lease) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
   int64_t id;
   options.ttl_ms = kept_ttl();
   options.ahead_ms = 60000; /* the record would allow it for long */
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, NOON);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, NOON);
   int64_t last = next_id(&spring);
-  server_pause(bed->server);
+  server_pause(env->server);
   int64_t began = clock_now();
-  bed_until(bed, belay_idgen_next(spring.idgen, &id) == BELAY_EAGAIN);
+  env_until(env, belay_idgen_next(spring.idgen, &id) == BELAY_EAGAIN);
   assert_between(clock_since_ms(began), 0, 2 * options.ttl_ms + lag());
   assert_int_equal(belay_idgen_worker(spring.idgen), -1);
-  server_resume(bed->server);
+  server_resume(env->server);
   draw_t draw = {.request.timeout_ms = 60000};
   assert_error(begin_get(&spring, &draw), 0);
-  bed_until(bed, belay_idgen_worker(spring.idgen) >= 0);
+  env_until(env, belay_idgen_worker(spring.idgen) >= 0);
   fake_wall.at += 2 * options.ahead_ms;
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > last);
 }
 
-BED_TEST(lost_record) {
+ENV_TEST(lost_record) {
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, NOON);
-  int64_t last = next_id(&spring), until = record(bed, 5, "until");
-  server_do(bed->server, "FLUSHALL", NULL);
-  bed_until(bed, belay_idgen_worker(spring.idgen) == -1);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, NOON);
+  int64_t last = next_id(&spring), until = record(env, 5, "until");
+  server_do(env->server, "FLUSHALL", NULL);
+  env_until(env, belay_idgen_worker(spring.idgen) == -1);
   draw_t draw = {.request.timeout_ms = 60000};
   assert_error(begin_get(&spring, &draw), 0);
-  bed_until(bed, belay_idgen_worker(spring.idgen) == 5);
+  env_until(env, belay_idgen_worker(spring.idgen) == 5);
   fake_wall.at = until;
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   fake_wall.at = NOON + 3 * options.ahead_ms;
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > last && parts_of(draw.first).unix_ms > until);
 }
 
 /* A restart from an old file: it says less than was allowed. */
-BED_TEST(old_record) {
+ENV_TEST(old_record) {
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
-  bed_fake_wall(bed);
-  open_at(&spring, bed, &options, NOON);
+  env_fake_wall(env);
+  open_at(&spring, env, &options, NOON);
   close_spring(&spring);
-  assert_int_equal(record(bed, 5, "until"), NOON);
-  server_restart_keeping(bed->server);
+  assert_int_equal(record(env, 5, "until"), NOON);
+  server_restart_keeping(env->server);
   fake_wall.at = NOON + 1; /* above it, and not above what the old server may have stored */
-  spring_new(&spring, bed, &options);
+  spring_new(&spring, env, &options);
   draw_t draw = {.request.timeout_ms = 60000};
   assert_error(begin_get(&spring, &draw), 0);
-  bed_until(bed, belay_idgen_worker(spring.idgen) == 5);
+  env_until(env, belay_idgen_worker(spring.idgen) == 5);
   fake_wall.at = NOON + 1 + options.ahead_ms;
-  bed_run_for(bed, 120);
+  env_run_for(env, 120);
   assert_int_equal(draw.ended, 0);
   fake_wall.at++;
   assert_error(end_of_draw(&draw), 0);

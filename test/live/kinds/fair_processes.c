@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "support/servers/acl.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/servers/process.h"
 
 static belay_lock_options_t fair_options(int64_t waiter_ttl_ms) {
@@ -48,21 +48,21 @@ static int be_worker(const char *url, const char *name, const char *count, const
   static waiter_t waiters[WAITERS];
   belay_client_options_t client = client_options();
   client.owner = name;
-  bed_t *bed = bed_open_at(url, &client);
+  env_t *env = env_open_at(url, &client);
   belay_lock_options_t options = fair_options(atoi(ttl));
   options.ttl_ms = atoi(ttl);
   options.watchdog = BELAY_WATCHDOG_ON;
   int n = atoi(count);
   for (int i = 0; i < n; i++) {
     waiter_t *waiter = &waiters[i];
-    waiter->contender = contender_new(bed, "door", &options);
+    waiter->contender = contender_new(env, "door", &options);
     waiter->contender->arg = waiter;
     waiter->contender->then = on_event;
-    uv_timer_init(&bed->loop, &waiter->timer);
+    uv_timer_init(&env->loop, &waiter->timer);
     waiter->timer.data = waiter;
     assert_error(begin_acquire(waiter->contender, BELAY_FOREVER), 0);
   }
-  bed_run_for(bed, SECONDS * 1000);
+  env_run_for(env, SECONDS * 1000);
   over = true;
   unsigned least = UINT32_MAX, most = 0;
   for (int i = 0; i < n; i++) {
@@ -70,7 +70,7 @@ static int be_worker(const char *url, const char *name, const char *count, const
     least = waiters[i].grants < least ? waiters[i].grants : least;
     most = waiters[i].grants > most ? waiters[i].grants : most;
   }
-  bed_close(bed);
+  env_close(env);
   printf("%u %u\n", least, most);
   return 0;
 }

@@ -12,7 +12,7 @@ TEST_IN(all_or_none_with_plain_locks, pair, pair_open()) {
   assert_error(holder_acquire(abc, 0), BELAY_EHELD);
   assert_ok(try_lock(a), release(a), release(b), holder_acquire(abc, 0));
   assert_between(belay_multilock_remaining_us(abc->lock), 1, 10000000);
-  bed_settle(pair->bed);
+  env_settle(pair->env);
   assert_int_equal(server_keys(pair->server[0]), 3);
   assert_each(BELAY_EHELD, try_lock(a), try_lock(b), try_lock(c));
   assert_error(holder_release(abc), 0);
@@ -25,17 +25,17 @@ TEST_IN(all_or_none_with_plain_locks, pair, pair_open()) {
 TEST_IN(release_of_one_name_wakes, pair, pair_open()) {
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 600000;
-  contender_t *a = contender_of(pair->bed, pair->client[0], "a", &options);
-  contender_t *b = contender_of(pair->bed, pair->client[0], "b", &options);
+  contender_t *a = contender_of(pair->env, pair->client[0], "a", &options);
+  contender_t *b = contender_of(pair->env, pair->client[0], "b", &options);
   holder_t *both = holder_new(pair, "0:a 0:b", &options);
   assert_ok(try_lock(a), try_lock(b), holder_begin(both, BELAY_FOREVER));
-  bed_run_for(pair->bed, 200 * slow());
+  env_run_for(pair->env, 200 * slow());
   assert_error(release(a), 0);
-  bed_run_for(pair->bed, 50);
+  env_run_for(pair->env, 50);
   assert_int_equal(both->ended, 0);
   assert_ok(release(b), holder_outcome(both), begin_acquire(a, BELAY_FOREVER));
   assert_error(begin_acquire(b, BELAY_FOREVER), 0);
-  bed_run_for(pair->bed, 200 * slow());
+  env_run_for(pair->env, 200 * slow());
   assert_ok(holder_release(both), outcome(a), outcome(b));
 }
 
@@ -49,7 +49,7 @@ TEST_IN(overlapping_multilocks, pair, pair_open()) {
   }
   for (unsigned served = 0; served < 4; served++) {
     int holder = -1, holders = 0;
-    bed_until(pair->bed, h[0]->ended + h[1]->ended + h[2]->ended + h[3]->ended > 2 * served);
+    env_until(pair->env, h[0]->ended + h[1]->ended + h[2]->ended + h[3]->ended > 2 * served);
     for (int i = 0; i < 4; i++)
       if (holder_holds(h[i])) {
         holder = i;
@@ -70,13 +70,13 @@ TEST_IN(one_lost_key_loses_all, pair, pair_open()) {
     assert_error(holder_acquire(h, 0), 0);
     server_do(pair->server[which], "DEL", which == 0 ? "belay::lock::{b}" : "belay::lock::{c}",
               NULL);
-    bed_until(pair->bed, h->lost == which + 1);
+    env_until(pair->env, h->lost == which + 1);
     assert_int_equal(h->reason, BELAY_LOST_TAKEN);
     assert_int_equal(belay_multilock_remaining_us(h->lock), 0);
     assert_error(holder_release(h), BELAY_ENOTOWNER);
     pair_expect_no_key(pair); /* the others were given back */
   }
-  bed_run_for(pair->bed, 100);
+  env_run_for(pair->env, 100);
   assert_int_equal(h->lost, 2);
 }
 
@@ -84,14 +84,14 @@ TEST_IN(expiry_is_reported_once, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(500 * slow());
   holder_t *h = holder_new(pair, "0:a 1:b", &options);
   assert_error(holder_acquire(h, 0), 0);
-  bed_until(pair->bed, h->lost == 1);
+  env_until(pair->env, h->lost == 1);
   assert_int_equal(h->reason, BELAY_LOST_EXPIRED);
-  bed_run_for(pair->bed, 700 * slow());
+  env_run_for(pair->env, 700 * slow());
   assert_int_equal(h->lost, 1);
   options = watched(kept_ttl());
   holder_t *kept = holder_new(pair, "0:a 1:b", &options);
   assert_error(holder_acquire(kept, 1000), 0);
-  bed_run_for(pair->bed, options.ttl_ms * 5 / 4);
+  env_run_for(pair->env, options.ttl_ms * 5 / 4);
   assert_int_equal(kept->lost, 0);
   assert_true(holder_holds(kept));
 }
@@ -100,7 +100,7 @@ static char detail[256];
 
 static void note_detail(holder_t *h, char event) {
   if (event == 'e')
-    snprintf(detail, sizeof detail, "%s", belay_detail(h->bed->belay));
+    snprintf(detail, sizeof detail, "%s", belay_detail(h->env->belay));
 }
 
 /* The error message has the key. */
@@ -117,7 +117,7 @@ TEST_IN(key_of_other_type, pair, pair_open()) {
   server_do(pair->server[0], "DEL", "belay::lock::{b}", NULL);
   server_do(pair->server[0], "LPUSH", "belay::lock::{b}", "x", NULL);
   assert_error(holder_release(h), BELAY_ENOTOWNER);
-  bed_settle(pair->bed);
+  env_settle(pair->env);
   assert_int_equal(server_keys(pair->server[0]), 1);
   assert_int_equal(server_keys(pair->server[1]), 0);
 }
@@ -135,18 +135,18 @@ TEST_IN(error_names_client, pair, pair_open()) {
     assert_ok(release(a), holder_acquire(h, 0), belay_multilock_error(h->lock, &where));
     assert_null(where);
     server_do(pair->server[i], "DEL", "belay::lock::{a}", NULL);
-    bed_until(pair->bed, h->lost == (unsigned)i + 1);
+    env_until(pair->env, h->lost == (unsigned)i + 1);
     assert_error(belay_multilock_error(h->lock, &where), BELAY_ENOTOWNER);
     assert_ptr_equal(where, pair->client[i]);
   }
   assert_error(holder_acquire(h, 5000), 0);
   server_kill(pair->server[1]);
   belay_client_t *where = NULL;
-  bed_until(pair->bed,
+  env_until(pair->env,
             belay_multilock_error(h->lock, &where) != 0); /* renewals do not come through */
   assert_true(holder_holds(h));
   assert_ptr_equal(where, pair->client[1]);
-  bed_until(pair->bed, h->lost == 3);
+  env_until(pair->env, h->lost == 3);
   assert_int_equal(h->reason, BELAY_LOST_EXPIRED);
   assert_true(belay_multilock_error(h->lock, NULL) != 0);
   assert_error(belay_multilock_error(NULL, &where), BELAY_EINVAL);
@@ -159,7 +159,7 @@ TEST(one_server_with_two_urls) {
   pair_t *pair = pair_open();
   belay_client_t *own = pair->client[1];
   relay_t *wire = relay_start(server_url(pair->server[0]));
-  pair->client[1] = bed_connect(pair->bed, relay_url(wire), NULL);
+  pair->client[1] = env_connect(pair->env, relay_url(wire), NULL);
   holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
   assert_error(holder_acquire(h, 60000), BELAY_EDUPLICATE);
   pair_expect_no_key(pair);
@@ -171,8 +171,8 @@ TEST(one_server_with_two_urls) {
   assert_error(holder_release(apart), 0);
   belay_client_options_t elsewhere = client_options();
   elsewhere.db = 1;
-  pair->client[1] = bed_connect(pair->bed, relay_url(wire), &elsewhere);
-  contender_t *a = contender_of(pair->bed, pair->client[1], "a", NULL);
+  pair->client[1] = env_connect(pair->env, relay_url(wire), &elsewhere);
+  contender_t *a = contender_of(pair->env, pair->client[1], "a", NULL);
   holder_t *two = holder_new(pair, "0:a 1:a", NULL); /* of two databases */
   assert_ok(holder_acquire(two, 0), holder_release(two), try_lock(a));
   assert_error(holder_acquire(two, 0), BELAY_EHELD);
@@ -190,11 +190,11 @@ TEST_IN(all_or_none_on_two_servers, pair, pair_open()) {
     assert_error(try_lock(a), 0);
     assert_error(holder_acquire(h, 0), BELAY_EHELD);
     assert_error(holder_acquire(h, 100), BELAY_ETIMEDOUT);
-    bed_settle(pair->bed);
+    env_settle(pair->env);
     assert_int_equal(server_keys(pair->server[server]), 1);
     assert_int_equal(server_keys(pair->server[1 - server]), 0);
     assert_error(holder_begin(h, BELAY_FOREVER), 0);
-    bed_run_for(pair->bed, 50);
+    env_run_for(pair->env, 50);
     assert_ok(release(a), holder_outcome(h));
     assert_int_equal(server_keys(pair->server[0]), 2);
     assert_int_equal(server_keys(pair->server[1]), 1);
@@ -210,7 +210,7 @@ static void again(holder_t *h, char event) {
   if (event != 'e' || h->status != 0)
     return;
   if (holder_holds(h)) {
-    h->bed->wrong += holder_holds(h->other);
+    h->env->wrong += holder_holds(h->other);
     assert_error(holder_begin_release(h), 0);
   } else if (h->ended < ROUNDS || h->other->ended < ROUNDS) {
     assert_error(holder_begin(h, BELAY_FOREVER), 0);
@@ -226,7 +226,7 @@ TEST_IN(opposite_orders, pair, pair_open()) {
   one->other = other;
   other->other = one;
   assert_ok(holder_begin(one, BELAY_FOREVER), holder_begin(other, BELAY_FOREVER));
-  bed_until(pair->bed, one->ended >= ROUNDS && one->ended == one->begun && other->ended >= ROUNDS &&
+  env_until(pair->env, one->ended >= ROUNDS && one->ended == one->begun && other->ended >= ROUNDS &&
                            other->ended == other->begun);
   pair_expect_no_key(pair);
 }
@@ -237,7 +237,7 @@ TEST_IN(failed_acquire_releases, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
   for (int held = 0; held < 2; held++) {
     assert_ok(try_lock(a[held]), holder_begin(h, BELAY_FOREVER));
-    bed_run_for(pair->bed, 100);
+    env_run_for(pair->env, 100);
     assert_error(holder_cancel(h), 0);
     assert_error(holder_cancel(h), BELAY_ESTATE);
     assert_error(holder_begin(h, 0), BELAY_ESTATE); /* until its callback has run */
@@ -255,12 +255,12 @@ TEST_IN(member_lost_during_acquire, pair, pair_open()) {
   for (int held = 0; held < 2; held++) {
     holder_t *h = holder_new(pair, "0:a 1:a", &options);
     assert_ok(try_lock(a[held]), holder_begin(h, BELAY_FOREVER));
-    bed_run_for(pair->bed, 900 * slow());
+    env_run_for(pair->env, 900 * slow());
     assert_int_equal(h->ended, 0);
     assert_ok(release(a[held]), holder_outcome(h));
     assert_int_equal(h->lost, 0);
     assert_error(holder_begin_close(h), 0);
-    bed_until(pair->bed, h->closed == 1);
+    env_until(pair->env, h->closed == 1);
   }
   pair_expect_no_key(pair);
 }

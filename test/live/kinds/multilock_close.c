@@ -15,20 +15,20 @@ TEST_IN(close_in_each_callback, pair, pair_open()) {
     h[i] = holder_new(pair, "0:a 1:a", &options);
   h[0]->then = close_it; /* when it was granted */
   assert_error(holder_acquire(h[0], 0), 0);
-  bed_until(pair->bed, h[0]->closed == 1);
+  env_until(pair->env, h[0]->closed == 1);
   assert_error(holder_acquire(h[1], 5000), 0); /* when it was given back */
   h[1]->then = close_it;
   assert_error(holder_release(h[1]), 0);
-  bed_until(pair->bed, h[1]->closed == 1);
+  env_until(pair->env, h[1]->closed == 1);
   assert_error(holder_acquire(h[2], 5000), 0); /* when it was lost */
   h[2]->then = close_it;
-  bed_until(pair->bed, h[2]->closed == 1);
+  env_until(pair->env, h[2]->closed == 1);
   assert_int_equal(h[2]->lost, 1);
   contender_t *a = pair_plain(pair, 1, "a");
   assert_error(acquire(a, 5000), 0);
   h[3]->then = close_it; /* when it failed */
   assert_error(holder_acquire(h[3], 50), BELAY_ETIMEDOUT);
-  bed_until(pair->bed, h[3]->closed == 1);
+  env_until(pair->env, h[3]->closed == 1);
   assert_error(release(a), 0);
   pair_expect_no_key(pair);
 }
@@ -46,7 +46,7 @@ TEST_IN(acquire_in_loss_callback, pair, pair_open()) {
   assert_error(holder_acquire(h, 0), 0);
   h->then = retake_it;
   server_do(pair->server[1], "DEL", "belay::lock::{a}", NULL);
-  bed_until(pair->bed, h->lost == 1);
+  env_until(pair->env, h->lost == 1);
   assert_error(holder_outcome(h), 0);
   assert_true(holder_holds(h));
   h->then = NULL;
@@ -65,7 +65,7 @@ TEST_IN(loss_is_reported_once, pair, pair_open()) {
   assert_error(holder_acquire(h, 0), 0);
   h->then = try_again;
   stall_ms(options.ttl_ms + 50);
-  bed_until(pair->bed, h->lost == 1);
+  env_until(pair->env, h->lost == 1);
   h->then = NULL;
   assert_error(holder_outcome(h), 0);
   assert_true(holder_holds(h));
@@ -84,7 +84,7 @@ static void reach_stage(pair_t *pair, holder_t *h, contender_t *a, int stage) {
     break;
   case 2: /* one part held, or none */
     assert_ok(try_lock(a), holder_begin(h, BELAY_FOREVER));
-    bed_run_for(pair->bed, 60);
+    env_run_for(pair->env, 60);
     break;
   case 3: /* held */
     assert_error(holder_acquire(h, 0), 0);
@@ -94,7 +94,7 @@ static void reach_stage(pair_t *pair, holder_t *h, contender_t *a, int stage) {
     break;
   default: /* canceled; the acquired names are being released */
     assert_ok(try_lock(a), holder_begin(h, BELAY_FOREVER));
-    bed_run_for(pair->bed, 60);
+    env_run_for(pair->env, 60);
     assert_error(holder_cancel(h), 0);
   }
 }
@@ -107,7 +107,7 @@ TEST(close_in_each_state) {
     reach_stage(pair, h, a, i / 2);
     assert_error(holder_begin_close(h), 0);
     assert_each(BELAY_ECLOSING, holder_begin_close(h), holder_begin(h, 0));
-    bed_until(pair->bed, h->closed == 1);
+    env_until(pair->env, h->closed == 1);
     assert_int_equal(h->ended, h->begun);
     assert_error(close_lock(a), 0);
     pair_expect_no_key(pair);
@@ -123,10 +123,10 @@ TEST(close_of_one_client) {
     holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
     reach_stage(pair, h, a, i / 4);
     server_t *other = pair->server[i / 2 % 2];
-    assert_error(begin_close_of(pair->bed, pair->client[1 - i / 2 % 2]), 0);
+    assert_error(begin_close_of(pair->env, pair->client[1 - i / 2 % 2]), 0);
     assert_error(holder_begin(h, 0), BELAY_ECLOSING);
-    bed_until(pair->bed, pair->bed->client_closed == 1);
-    bed_settle(pair->bed);
+    env_until(pair->env, pair->env->client_closed == 1);
+    env_settle(pair->env);
     assert_int_equal(h->ended, h->begun);
     assert_int_equal(h->lost, i / 4 == 3);
     if (h->lost > 0)
@@ -139,7 +139,7 @@ TEST(close_of_one_client) {
     belay_multilock_ref(h->lock);
     belay_multilock_unref(h->lock);
     assert_error(holder_begin_close(h), 0);
-    bed_until(pair->bed, h->closed == 1);
+    env_until(pair->env, h->closed == 1);
     pair_close(pair);
   }
 }
@@ -151,8 +151,8 @@ TEST(close_while_client_closes) {
     contender_t *a = pair_plain(pair, 1, "a");
     holder_t *h = holder_new(pair, i % 2 > 0 ? "0:a 1:a" : "1:a", NULL);
     reach_stage(pair, h, a, i / 2);
-    assert_ok(begin_close_of(pair->bed, pair->client[1]), holder_begin_close(h));
-    bed_until(pair->bed, h->closed == 1);
+    assert_ok(begin_close_of(pair->env, pair->client[1]), holder_begin_close(h));
+    env_until(pair->env, h->closed == 1);
     assert_int_equal(h->ended, h->begun);
     assert_int_equal(h->lost, 0);
     pair_close(pair);
@@ -166,10 +166,10 @@ TEST(close_of_all_clients) {
     contender_t *a = pair_plain(pair, 0, "a");
     holder_t *h = holder_new(pair, "0:a 1:a", NULL);
     reach_stage(pair, h, a, i);
-    assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
-    bed_until(pair->bed, pair->bed->client_closed == 1);
-    assert_error(begin_close_of(pair->bed, pair->client[0]), 0);
-    bed_until(pair->bed, pair->bed->client_closed == 2);
+    assert_error(begin_close_of(pair->env, pair->client[1]), 0);
+    env_until(pair->env, pair->env->client_closed == 1);
+    assert_error(begin_close_of(pair->env, pair->client[0]), 0);
+    env_until(pair->env, pair->env->client_closed == 2);
     assert_int_equal(h->ended, h->begun);
     assert_int_equal(h->lost, i == 3);
     pair_close(pair);
@@ -181,8 +181,8 @@ TEST_IN(close_with_last_client, pair, pair_open()) {
   holder_t *h = holder_new(pair, "1:a", NULL);
   assert_error(holder_acquire(h, 0), 0);
   h->then = close_it;
-  assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
-  bed_until(pair->bed, h->closed == 1);
+  assert_error(begin_close_of(pair->env, pair->client[1]), 0);
+  env_until(pair->env, h->closed == 1);
   assert_int_equal(h->lost, 1);
 }
 
@@ -266,7 +266,7 @@ static void run_random_steps(bool servers_too, int64_t ttl_ms) {
     h[i] = apply_action(pair, h[i], i, &options);
     if (servers_too && below(30) == 0)
       apply_fault(pair);
-    bed_run_for(pair->bed, below(5));
+    env_run_for(pair->env, below(5));
     for (int one = 0; one < HANDLES; one++) {
       grants += holder_holds(h[one]);
       for (int other = 0; other < one && !servers_too; other++)
@@ -277,7 +277,7 @@ static void run_random_steps(bool servers_too, int64_t ttl_ms) {
   for (int i = 0; i < HANDLES; i++)
     assert_error(holder_begin_close(h[i]), 0);
   for (int i = 0; i < pair->count; i++)
-    bed_until(pair->bed, pair->holder[i].closed == 1);
+    env_until(pair->env, pair->holder[i].closed == 1);
   pair_expect_no_key(pair);
   pair_close(pair);
 }
@@ -307,26 +307,26 @@ static void ignore_loss(belay_lock_t *lock, belay_lost_t reason) {
   (void)lock, (void)reason;
 }
 
-TEST_IN(invalid_arguments, bed, bed_open_at("unix:///nowhere/1", NULL)) {
+TEST_IN(invalid_arguments, env, env_open_at("unix:///nowhere/1", NULL)) {
   char name[1100];
   memset(name, '{', sizeof name); /* of which each is three bytes of a key */
-  belay_client_t *twin = bed_connect(bed, "unix:///nowhere/1", NULL);
+  belay_client_t *twin = env_connect(env, "unix:///nowhere/1", NULL);
   const char *parts[] = {"other"};
   belay_client_options_t elsewhere = client_options();
   elsewhere.namespace_parts = parts;
   elsewhere.namespace_count = 1;
-  belay_client_t *other = bed_connect(bed, "unix:///nowhere/1", &elsewhere);
-  bed_t *stranger = bed_open_at("unix:///nowhere/2", NULL);
+  belay_client_t *other = env_connect(env, "unix:///nowhere/1", &elsewhere);
+  env_t *stranger = env_open_at("unix:///nowhere/2", NULL);
   belay_multilock_name_t list[BELAY_MULTILOCK_MAX + 1];
   for (size_t i = 0; i <= BELAY_MULTILOCK_MAX; i++)
-    list[i] = (belay_multilock_name_t){bed->client, {name, i + 1}};
+    list[i] = (belay_multilock_name_t){env->client, {name, i + 1}};
   assert_error(make(list, BELAY_MULTILOCK_MAX, NULL), 0);
   assert_each(BELAY_EINVAL, make(list, BELAY_MULTILOCK_MAX + 1, NULL), make(list, 0, NULL));
   assert_error(make(NULL, 1, NULL), BELAY_EINVAL);
   for (size_t i = 0; i < BELAY_MULTILOCK_MAX; i++)
     list[i].name.len = 1024 - i;
   assert_error(make(list, BELAY_MULTILOCK_MAX, NULL), BELAY_EINVAL);
-  assert_non_null(strstr(belay_detail(bed->belay), "together"));
+  assert_non_null(strstr(belay_detail(env->belay), "together"));
   list[1].client = other;
   assert_error(make(list, 2, NULL), 0);
   list[1].client = twin;
@@ -335,18 +335,18 @@ TEST_IN(invalid_arguments, bed, bed_open_at("unix:///nowhere/1", NULL)) {
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   list[1].client = stranger->client;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  assert_non_null(strstr(belay_detail(bed->belay), "names[1]"));
-  list[1] = (belay_multilock_name_t){bed->client, {NULL, 1}};
+  assert_non_null(strstr(belay_detail(env->belay), "names[1]"));
+  list[1] = (belay_multilock_name_t){env->client, {NULL, 1}};
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  list[1] = (belay_multilock_name_t){bed->client, {"", 0}};
+  list[1] = (belay_multilock_name_t){env->client, {"", 0}};
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   list[1].name.len = 1025;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  bed_close(stranger);
+  env_close(stranger);
 }
 
-TEST_IN(invalid_options, bed, bed_open_at("unix:///nowhere", NULL)) {
-  const belay_multilock_name_t name = {bed->client, {"a", 1}};
+TEST_IN(invalid_options, env, env_open_at("unix:///nowhere", NULL)) {
+  const belay_multilock_name_t name = {env->client, {"a", 1}};
   belay_lock_options_t o[5];
   for (int i = 0; i < 5; i++)
     o[i] = lock_options();
@@ -357,7 +357,7 @@ TEST_IN(invalid_options, bed, bed_open_at("unix:///nowhere", NULL)) {
   o[4].on_lost = ignore_loss;
   for (int i = 0; i < 5; i++) {
     assert_error(make(&name, 1, &o[i]), BELAY_EINVAL);
-    assert_non_null(strstr(belay_detail(bed->belay), "several names"));
+    assert_non_null(strstr(belay_detail(env->belay), "several names"));
   }
   belay_lock_options_t options = lock_options();
   options.ttl_ms = 1;
@@ -370,13 +370,13 @@ TEST_IN(ref_keeps_loop_alive, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
-  bed_settle(pair->bed);
+  env_settle(pair->env);
   int64_t begun = clock_now();
-  uv_run(&pair->bed->loop, UV_RUN_DEFAULT);
+  uv_run(&pair->env->loop, UV_RUN_DEFAULT);
   assert_int_equal(h->lost, 0);
   assert_true(clock_since_ms(begun) < options.ttl_ms - 100);
   belay_multilock_ref(h->lock);
-  uv_run(&pair->bed->loop, UV_RUN_DEFAULT);
+  uv_run(&pair->env->loop, UV_RUN_DEFAULT);
   assert_int_equal(h->lost, 1);
   belay_multilock_unref(h->lock);
 }

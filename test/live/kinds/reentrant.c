@@ -14,31 +14,31 @@ static belay_lock_options_t owned_by(const char *owner) {
   return options;
 }
 
-static contender_t *of(bed_t *bed, const char *owner) {
+static contender_t *of(env_t *env, const char *owner) {
   belay_lock_options_t options = owned_by(owner);
-  return contender_new(bed, "door", &options);
+  return contender_new(env, "door", &options);
 }
 
 static int64_t holds_on_server(contender_t *c) {
   char key[512];
   snprintf(key, sizeof key, "%s::holds", key_of(c));
-  int64_t fields = server_integer(c->bed->server, "HLEN", key, NULL);
-  int64_t number = server_integer(c->bed->server, "HEXISTS", key, "number", NULL);
+  int64_t fields = server_integer(c->env->server, "HLEN", key, NULL);
+  int64_t number = server_integer(c->env->server, "HEXISTS", key, "number", NULL);
   return fields == 0 ? 0 : fields - 1 - number;
 }
 
-static void expect_no_key(bed_t *bed) {
-  bed_settle(bed);
-  bed_until(bed, server_keys(bed->server) == 0);
-  bed_run_for(bed, 50);
-  assert_int_equal(server_keys(bed->server), 0);
+static void expect_no_key(env_t *env) {
+  env_settle(env);
+  env_until(env, server_keys(env->server) == 0);
+  env_run_for(env, 50);
+  assert_int_equal(server_keys(env->server), 0);
 }
 
-BED_TEST(owner_acquires_again) {
+ENV_TEST(owner_acquires_again) {
   enum { HOLDS = 4 };
-  contender_t *mine[HOLDS], *other = of(bed, "you");
+  contender_t *mine[HOLDS], *other = of(env, "you");
   for (unsigned i = 0; i < HOLDS; i++) {
-    mine[i] = of(bed, "me");
+    mine[i] = of(env, "me");
     assert_int_equal(belay_lock_holds(mine[i]->lock), 0);
     assert_error(try_lock(mine[i]), 0);
     assert_int_equal(belay_lock_holds(mine[i]->lock), i + 1);
@@ -53,7 +53,7 @@ BED_TEST(owner_acquires_again) {
     assert_error(release(mine[order[i]]), BELAY_ENOTOWNER);
     assert_int_equal(belay_lock_holds(mine[order[i]]->lock), 0);
   }
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   assert_error(try_lock(other), 0);
   assert_int_equal(belay_lock_holds(other->lock), 1);
   assert_error(try_lock(mine[0]), BELAY_EHELD);
@@ -61,30 +61,30 @@ BED_TEST(owner_acquires_again) {
 
 /* A waiter is granted after the last hold is released. Holds of the present owner come before
  * waiters. */
-BED_TEST(other_owner_waits_for_last_hold) {
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+ENV_TEST(other_owner_waits_for_last_hold) {
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
   belay_lock_options_t rarely = owned_by("you");
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 8000;
-  contender_t *a = of(bed, "me"), *b = of(bed, "me"), *local = of(bed, "her");
-  contender_t *far = contender_of(bed, client, "door", &rarely);
+  contender_t *a = of(env, "me"), *b = of(env, "me"), *local = of(env, "her");
+  contender_t *far = contender_of(env, client, "door", &rarely);
   assert_ok(try_lock(a), begin_acquire(far, 60000), begin_acquire(local, 60000));
-  bed_run_for(bed, 200);
+  env_run_for(env, 200);
   assert_ok(acquire(b, 60000), release(a));
-  bed_run_for(bed, 200);
+  env_run_for(env, 200);
   assert_int_equal(far->ended + local->ended, 0);
   int64_t began = clock_now();
   assert_error(release(b), 0);
-  bed_until(bed, far->ended + local->ended > 0);
+  env_until(env, far->ended + local->ended > 0);
   assert_error(release(local->ended > 0 ? local : far), 0);
-  bed_until(bed, far->ended > 0 && local->ended > 0);
+  env_until(env, far->ended > 0 && local->ended > 0);
   assert_true(clock_since_ms(began) < 4000 * slow());
 }
 
-BED_TEST(excludes_other_owners_and_plain_locks) {
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+ENV_TEST(excludes_other_owners_and_plain_locks) {
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
   belay_lock_options_t me = owned_by("me");
-  contender_t *mine = of(bed, "me"), *elsewhere = contender_of(bed, client, "door", &me);
-  contender_t *plain = contender_new(bed, "door", NULL), *prefix = of(bed, "m");
+  contender_t *mine = of(env, "me"), *elsewhere = contender_of(env, client, "door", &me);
+  contender_t *plain = contender_new(env, "door", NULL), *prefix = of(env, "m");
   assert_string_equal(key_of(mine), key_of(plain));
   assert_error(try_lock(mine), 0);
   assert_error(try_lock(elsewhere), BELAY_EHELD); /* another client */
@@ -92,19 +92,19 @@ BED_TEST(excludes_other_owners_and_plain_locks) {
   assert_ok(release(mine), try_lock(plain));
   assert_error(try_lock(mine), BELAY_EHELD);
   assert_error(begin_acquire(mine, 60000), 0);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_ok(release(plain), outcome(mine));
   assert_error(try_lock(mine), BELAY_ESTATE);
   assert_error(begin_acquire(plain, 60000), 0);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_ok(release(mine), outcome(plain));
 }
 
-BED_TEST(holds_share_fence) {
+ENV_TEST(holds_share_fence) {
   belay_lock_options_t me = owned_by("me"), you = owned_by("you");
   me.fencing = you.fencing = true;
-  contender_t *a = contender_new(bed, "door", &me), *b = contender_new(bed, "door", &me);
-  contender_t *other = contender_new(bed, "door", &you);
+  contender_t *a = contender_new(env, "door", &me), *b = contender_new(env, "door", &me);
+  contender_t *other = contender_new(env, "door", &you);
   belay_fence_t fence = {0};
   uint64_t last = 0;
   for (int i = 0; i < 5; i++) {
@@ -128,8 +128,8 @@ BED_TEST(holds_share_fence) {
   }
 }
 
-BED_TEST(token_is_owner) {
-  contender_t *a = of(bed, "request 17");
+ENV_TEST(token_is_owner) {
+  contender_t *a = of(env, "request 17");
   char token[160], few[8];
   assert_int_equal(belay_lock_token(a->lock, token, sizeof token), 0);
   assert_error(try_lock(a), 0);
@@ -142,23 +142,23 @@ BED_TEST(token_is_owner) {
   assert_memory_equal(few, token, 7);
 }
 
-BED_TEST(owners_of_any_bytes) {
+ENV_TEST(owners_of_any_bytes) {
   char owner[64] = {0};
   belay_lock_options_t options = lock_options();
   options.owner = belay_bytes(owner, sizeof owner);
-  contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
+  contender_t *a = contender_new(env, "door", &options), *b = contender_new(env, "door", &options);
   owner[63] = '\n';
-  contender_t *other = contender_new(bed, "door", &options);
+  contender_t *other = contender_new(env, "door", &options);
   options.owner.len = 63;
-  contender_t *shorter = contender_new(bed, "door", &options);
+  contender_t *shorter = contender_new(env, "door", &options);
   assert_ok(try_lock(a), try_lock(b));
   assert_int_equal(belay_lock_holds(b->lock), 2);
   assert_each(BELAY_EHELD, try_lock(other), try_lock(shorter));
 }
 
-static int try_options(bed_t *bed, const belay_lock_options_t *options) {
-  belay_lock_t *lock = (belay_lock_t *)bed;
-  int error = belay_lock_new(bed->client, belay_string("door"), options, &lock);
+static int try_options(env_t *env, const belay_lock_options_t *options) {
+  belay_lock_t *lock = (belay_lock_t *)env;
+  int error = belay_lock_new(env->client, belay_string("door"), options, &lock);
   assert_null(lock);
   return error;
 }
@@ -166,35 +166,35 @@ static int try_options(bed_t *bed, const belay_lock_options_t *options) {
 TEST_IN(invalid_options, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t o = owned_by("me");
   o.owner = belay_string("");
-  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  assert_error(try_options(nodes->env, &o), BELAY_EINVAL);
   o = owned_by("me");
   o.owner.len = 65;
-  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  assert_error(try_options(nodes->env, &o), BELAY_EINVAL);
   o = owned_by("me");
   o.fair = true;
-  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
-  assert_string_equal(belay_detail(nodes->bed->belay), "fair: not with an owner");
+  assert_error(try_options(nodes->env, &o), BELAY_EINVAL);
+  assert_string_equal(belay_detail(nodes->env->belay), "fair: not with an owner");
   o = owned_by("me");
   o.key = belay_string("door");
-  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  assert_error(try_options(nodes->env, &o), BELAY_EINVAL);
   o = owned_by("me");
   belay_lock_t *lock;
   assert_error(belay_redlock_new(nodes->client, 3, belay_string("door"), &o, &lock), BELAY_ESINGLE);
   assert_null(lock);
-  assert_true(belay_detail(nodes->bed->belay)[0] != '\0');
+  assert_true(belay_detail(nodes->env->belay)[0] != '\0');
   assert_error(belay_redlock_new(nodes->client, 1, belay_string("door"), &o, &lock), 0);
   assert_error(belay_lock_close(lock, NULL), 0);
 }
 
-BED_TEST(one_hold_ends_other_is_renewed) {
+ENV_TEST(one_hold_ends_other_is_renewed) {
   belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
   int64_t ttl = brief.ttl_ms = renewed.ttl_ms = kept_ttl();
   brief.watchdog = BELAY_WATCHDOG_OFF;
-  contender_t *a = contender_new(bed, "door", &brief), *b = contender_new(bed, "door", &renewed);
-  contender_t *other = of(bed, "you");
+  contender_t *a = contender_new(env, "door", &brief), *b = contender_new(env, "door", &renewed);
+  contender_t *other = of(env, "you");
   assert_ok(acquire(a, 5000), acquire(b, 5000));
   await_loss(a, BELAY_LOST_EXPIRED);
-  bed_run_for(bed, ttl);
+  env_run_for(env, ttl);
   assert_int_equal(b->lost, 0);
   assert_int_equal(holds_on_server(b), 1);
   assert_error(try_lock(other), BELAY_EHELD);
@@ -208,39 +208,39 @@ BED_TEST(one_hold_ends_other_is_renewed) {
   assert_error(release(other), 0);
 }
 
-BED_TEST(lost_key_loses_all_holds) {
+ENV_TEST(lost_key_loses_all_holds) {
   belay_lock_options_t o = owned_by("me");
   o.ttl_ms = kept_ttl();
   o.watchdog = BELAY_WATCHDOG_ON;
-  contender_t *a = contender_new(bed, "door", &o), *b = contender_new(bed, "door", &o);
+  contender_t *a = contender_new(env, "door", &o), *b = contender_new(env, "door", &o);
   for (int i = 0; i < 2; i++) {
     assert_error(acquire(a, 5000), 0);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     assert_error(acquire(b, 5000), 0);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    bed_run_for(bed, o.ttl_ms * 9 / 8);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
+    env_run_for(env, o.ttl_ms * 9 / 8);
     assert_int_equal(a->lost + b->lost, 2 * (unsigned)i);
     if (i == 0)
-      server_do(bed->server, "FLUSHALL", NULL);
+      server_do(env->server, "FLUSHALL", NULL);
     else
-      server_do(bed->server, "SET", key_of(a), "somebody else", "PX", "3000", NULL);
-    bed_until(bed, a->lost == (unsigned)i + 1 && b->lost == (unsigned)i + 1);
+      server_do(env->server, "SET", key_of(a), "somebody else", "PX", "3000", NULL);
+    env_until(env, a->lost == (unsigned)i + 1 && b->lost == (unsigned)i + 1);
     assert_int_equal(a->reason, BELAY_LOST_TAKEN);
     assert_int_equal(b->reason, BELAY_LOST_TAKEN);
   }
   assert_string_equal(value_of(a), "somebody else");
 }
 
-BED_TEST(key_of_other_type) {
-  contender_t *a = of(bed, "me");
+ENV_TEST(key_of_other_type) {
+  contender_t *a = of(env, "me");
   char key[512];
-  server_do(bed->server, "RPUSH", key_of(a), "a", NULL);
+  server_do(env->server, "RPUSH", key_of(a), "a", NULL);
   assert_error(acquire(a, 5000), BELAY_EWRONGTYPE);
-  server_do(bed->server, "DEL", key_of(a), NULL);
+  server_do(env->server, "DEL", key_of(a), NULL);
   snprintf(key, sizeof key, "%s::holds", key_of(a));
-  server_do(bed->server, "RPUSH", key, "a", NULL);
+  server_do(env->server, "RPUSH", key, "a", NULL);
   assert_error(acquire(a, 5000), BELAY_EWRONGTYPE);
-  expect_keys(bed, 1);
+  expect_keys(env, 1);
 }
 
 /* A hold whose grant was lost is undone, and no other hold is. */
@@ -248,17 +248,17 @@ RELAY_TEST_OF(lost_grant_is_no_hold, o.timeout_ms = 5000 * slow(); o.reconnect_m
   belay_lock_options_t me = owned_by("me");
   me.ttl_ms = 20000 * slow();
   me.watchdog = BELAY_WATCHDOG_OFF;
-  contender_t *a = contender_new(bed, "door", &me), *b = contender_new(bed, "door", &me);
+  contender_t *a = contender_new(env, "door", &me), *b = contender_new(env, "door", &me);
   assert_error(acquire(a, 5000), 0);
   for (int i = 0; i < 5; i++) {
-    relay_delay(bed->relay, 800 * slow());
+    relay_delay(env->relay, 800 * slow());
     assert_error(begin_acquire(b, 0), 0);
-    bed_until(bed, holds_on_server(a) == 2);
-    relay_cut(bed->relay); /* first: the answer may be just coming */
-    relay_delay(bed->relay, 0);
+    env_until(env, holds_on_server(a) == 2);
+    relay_cut(env->relay); /* first: the answer may be just coming */
+    relay_delay(env->relay, 0);
     assert_error(outcome(b), BELAY_EUNKNOWN);
-    bed_until(bed, holds_on_server(a) == 1);
-    bed_settle(bed);
+    env_until(env, holds_on_server(a) == 1);
+    env_settle(env);
     assert_int_equal(holds_on_server(a), 1);
     assert_error(acquire(b, 5000), 0); /* the undone hold does not count */
     assert_int_equal(belay_lock_holds(b->lock), 2);
@@ -266,23 +266,23 @@ RELAY_TEST_OF(lost_grant_is_no_hold, o.timeout_ms = 5000 * slow(); o.reconnect_m
     assert_true(belay_lock_remaining_us(a->lock) > 0);
   }
   assert_error(release(a), 0);
-  expect_no_key(bed);
+  expect_no_key(env);
 }
 
-BED_TEST_OF(killed_connections_leave_no_hold, o.reconnect_max_ms = 20) {
+ENV_TEST_OF(killed_connections_leave_no_hold, o.reconnect_max_ms = 20) {
   enum { HANDLES = 4 };
   contender_t *c[HANDLES];
   unsigned grants = 0;
   for (int i = 0; i < HANDLES; i++)
-    c[i] = of(bed, i < HANDLES - 1 ? "me" : "you");
+    c[i] = of(env, i < HANDLES - 1 ? "me" : "you");
   for (int turn = 0; turn < 60; turn++) {
     for (int i = 0; i < HANDLES; i++)
       if (c[i]->ended == c[i]->begun)
         (void)(belay_lock_remaining_us(c[i]->lock) > 0 ? begin_release(c[i])
                                                        : begin_acquire(c[i], 200));
     if (turn % 3 == 0)
-      server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-    bed_run_for(bed, 10);
+      server_do(env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    env_run_for(env, 10);
     for (int i = 0; i < HANDLES; i++)
       grants += belay_lock_remaining_us(c[i]->lock) > 0;
     assert_true(
@@ -291,36 +291,36 @@ BED_TEST_OF(killed_connections_leave_no_hold, o.reconnect_max_ms = 20) {
   }
   assert_true(grants > 10);
   for (int i = 0; i < HANDLES; i++) {
-    bed_until(bed, c[i]->ended == c[i]->begun);
+    env_until(env, c[i]->ended == c[i]->begun);
     if (belay_lock_remaining_us(c[i]->lock) > 0)
       (void)release(c[i]);
   }
-  expect_no_key(bed);
+  expect_no_key(env);
 }
 
 /* The process to kill: holds the lock twice. */
 static int hold_twice(const char *url, const char *ttl) {
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   belay_lock_options_t options = owned_by("me");
   options.ttl_ms = atoi(ttl);
   options.watchdog = BELAY_WATCHDOG_ON;
   for (int i = 0; i < 2; i++) {
-    contender_t *c = contender_new(bed, "door", &options);
+    contender_t *c = contender_new(env, "door", &options);
     assert_error(acquire(c, 5000), 0);
     belay_lock_ref(c->lock);
     printf("held %u\n", belay_lock_holds(c->lock));
     fflush(stdout);
   }
-  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  uv_run(&env->loop, UV_RUN_DEFAULT);
   return 1;
 }
 
-BED_TEST(killed_owner_blocks_for_its_ttl) {
+ENV_TEST(killed_owner_blocks_for_its_ttl) {
   int64_t ttl = 500 * slow();
   char text[16];
-  contender_t *same = of(bed, "me");
+  contender_t *same = of(env, "me");
   snprintf(text, sizeof text, "%lld", (long long)ttl);
-  const char *argv[] = {process_self(), "--hold", server_url(bed->server), text, NULL};
+  const char *argv[] = {process_self(), "--hold", server_url(env->server), text, NULL};
   process_t process = process_start(argv);
   for (int i = 0; i < 2; i++)
     process_expect_line(&process, i == 0 ? "held 1" : "held 2");

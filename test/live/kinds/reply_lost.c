@@ -3,15 +3,15 @@
 #include <stdio.h>
 
 #include "belay/semaphore.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
-static contender_t *contender_with_client(bed_t *bed, bool permits,
+static contender_t *contender_with_client(env_t *env, bool permits,
                                           const belay_lock_options_t *options) {
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
   if (!permits)
-    return contender_of(bed, client, "door", options);
+    return contender_of(env, client, "door", options);
   belay_lock_options_t o = *options;
-  contender_t *c = contender_blank(bed, &o);
+  contender_t *c = contender_blank(env, &o);
   assert_error(belay_semaphore_new(&client, 1, belay_string("door"),
                                    &(belay_semaphore_size_t){.limit = 2, .permits = 2}, &o,
                                    &c->lock),
@@ -22,13 +22,13 @@ static contender_t *contender_with_client(bed_t *bed, bool permits,
 static int64_t queue_len(const contender_t *c) {
   char queue[1100];
   snprintf(queue, sizeof queue, "%s::queue", key_of(c));
-  return server_integer(c->bed->server, "ZCARD", queue, NULL);
+  return server_integer(c->env->server, "ZCARD", queue, NULL);
 }
 
 static void queue_up(contender_t *c) {
   int64_t before = queue_len(c);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_until(c->bed, queue_len(c) == before + 1);
+  env_until(c->env, queue_len(c) == before + 1);
 }
 
 static bool holds(const contender_t *c) {
@@ -38,29 +38,29 @@ static bool holds(const contender_t *c) {
 /* The server stands still until the holder's lease ends. Then it executes the request of the
  * first waiter and grants it, but that process is dead. */
 static void lose_grant(bool permits) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_lock_options_t options = with_ttl(2000 * slow());
   options.watchdog = BELAY_WATCHDOG_OFF;
   options.fair = true;
-  contender_t *holder = contender_with_client(bed, permits, &options), *waiter[3];
+  contender_t *holder = contender_with_client(env, permits, &options), *waiter[3];
   options.ttl_ms = 600000;
   options.waiter_ttl_ms = 60000;
   for (int i = 3; i-- > 0;) {
     options.timeout_ms = i > 0 ? 60000 : 100; /* of the first alone */
-    waiter[i] = contender_with_client(bed, permits, &options);
+    waiter[i] = contender_with_client(env, permits, &options);
   }
   assert_error(try_lock(holder), 0);
   for (int i = 0; i < 3; i++)
     queue_up(waiter[i]);
-  bed_until(bed, belay_lock_remaining_us(holder->lock) < 300000);
-  server_do(bed->server, "CLIENT", "PAUSE", "1000", "ALL", NULL);
+  env_until(env, belay_lock_remaining_us(holder->lock) < 300000);
+  server_do(env->server, "CLIENT", "PAUSE", "1000", "ALL", NULL);
   for (int i = 0; i < 3; i++) {
-    bed_until(bed, holds(waiter[0]) || holds(waiter[1]) || holds(waiter[2]));
+    env_until(env, holds(waiter[0]) || holds(waiter[1]) || holds(waiter[2]));
     assert_true(holds(waiter[i]));
     assert_error(release(waiter[i]), 0);
   }
-  expect_keys(bed, 0);
-  bed_close(bed);
+  expect_keys(env, 0);
+  env_close(env);
 }
 
 TEST(lost_grant_keeps_place_in_fair_queue) {
@@ -85,17 +85,17 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
 }
 
 /* A second copy could get a reply while the first copy is executed much later. */
-BED_TEST(resize_is_not_resent) {
+ENV_TEST(resize_is_not_resent) {
   answer_t answer = {.request = {.timeout_ms = 20000}};
   answer.request.data = &answer;
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs == 1);
-  server_do(bed->server, "CLIENT", "PAUSE", "600", "WRITE", NULL);
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs == 1);
+  server_do(env->server, "CLIENT", "PAUSE", "600", "WRITE", NULL);
   assert_error(
-      belay_semaphore_resize(bed->client, &answer.request, belay_string("door"), 3, on_state), 0);
-  bed_run_for(bed, 200);
+      belay_semaphore_resize(env->client, &answer.request, belay_string("door"), 3, on_state), 0);
+  env_run_for(env, 200);
   assert_int_equal(answer.told, 0);
-  server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  bed_until(bed, answer.told == 1);
+  server_do(env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  env_until(env, answer.told == 1);
   assert_error(answer.status, BELAY_EUNKNOWN);
 }

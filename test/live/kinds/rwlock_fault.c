@@ -6,38 +6,38 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/lease/rw.h"
 
-/* The bed's client reaches the server through a relay. */
-static bed_t *open_far(void) {
+/* The env's client reaches the server through a relay. */
+static env_t *open_far(void) {
   belay_client_options_t far = client_options();
   far.timeout_ms = 5000 * slow();
   far.reconnect_max_ms = 50;
-  return bed_open_relayed(&far);
+  return env_open_relayed(&far);
 }
 
 /* The reply of an upgrade is lost: the handle is a reader, and soon on the server, too. */
 static void lose_change_reply(bool up, bool renewed) {
-  bed_t *bed = open_far();
+  env_t *env = open_far();
   belay_lock_options_t options = renewed ? watched(20000 * slow()) : with_ttl(20000 * slow());
   contender_t *c =
-      rw_over(bed, &bed->client, 1, "page", up ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options);
-  contender_t *other = lone_reader(bed, NULL);
+      rw_over(env, &env->client, 1, "page", up ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options);
+  contender_t *other = lone_reader(env, NULL);
   assert_error(acquire(c, 5000), 0);
-  relay_delay(bed->relay, 800 * slow());
+  relay_delay(env->relay, 800 * slow());
   assert_error(begin_change(c, up), 0);
-  bed_until(bed, up == is_on_server(c)); /* it was executed; the answer is on its way */
-  relay_cut(bed->relay);                 /* first: the answer may be just coming */
-  relay_delay(bed->relay, 0);
+  env_until(env, up == is_on_server(c)); /* it was executed; the answer is on its way */
+  relay_cut(env->relay);                 /* first: the answer may be just coming */
+  relay_delay(env->relay, 0);
   assert_error(extend_outcome(c), BELAY_EUNKNOWN);
   assert_false(is_writer(c));
-  bed_until(bed, count_in(bed->server, c, "readers") == 1);
+  env_until(env, count_in(env->server, c, "readers") == 1);
   assert_error(acquire(other, 5000), 0);
   assert_true(is_held(c));
   assert_int_equal(c->lost, 0);
   assert_error(release(other), 0);
-  bed_run_for(bed, 100); /* connected again, for certain */
+  env_run_for(env, 100); /* connected again, for certain */
   assert_error(upgrade(c), 0);
   assert_true(is_on_server(c));
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST(lost_upgrade_is_undone) {
@@ -54,22 +54,22 @@ TEST(lost_downgrade_is_effective) {
  * repeated in the background. */
 TEST(lost_change_is_repeated) {
   for (int up = 0; up < 2; up++) {
-    bed_t *bed = open_far();
+    env_t *env = open_far();
     belay_lock_options_t options = with_ttl(20000 * slow());
     belay_rwlock_mode_t mode = up ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ;
-    contender_t *c = rw_over(bed, &bed->client, 1, "page", mode, &options);
+    contender_t *c = rw_over(env, &env->client, 1, "page", mode, &options);
     assert_error(acquire(c, 5000), 0);
-    relay_delay(bed->relay, 100);
+    relay_delay(env->relay, 100);
     assert_error(begin_change(c, up), 0);
-    bed_run_for(bed, 50);
-    relay_cut(bed->relay); /* first: the answer may be just coming */
-    relay_delay(bed->relay, 0);
+    env_run_for(env, 50);
+    relay_cut(env->relay); /* first: the answer may be just coming */
+    relay_delay(env->relay, 0);
     assert_error(extend_outcome(c), BELAY_EUNKNOWN);
     assert_int_equal(is_writer(c), up);
     int64_t left = remaining_ms(c);
-    bed_run_for(bed, 500 * slow());
+    env_run_for(env, 500 * slow());
     assert_true(remaining_ms(c) <= left - 490 * slow());
-    bed_close(bed);
+    env_close(env);
   }
 }
 
@@ -82,23 +82,23 @@ static void release_with_another(contender_t *c, event_t event) {
 /* Both replies arrive in one read. The first callback's action comes before the second callback. */
 TEST(release_during_upgrade) {
   needs_one_process("one connection");
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   unsigned seen = 0;
   for (int i = 0; i < 20; i++) {
-    contender_t *first = reader_of(bed, bed->client, "other page", NULL);
-    contender_t *c = reader_of(bed, bed->client, "page", NULL);
+    contender_t *first = reader_of(env, env->client, "other page", NULL);
+    contender_t *c = reader_of(env, env->client, "page", NULL);
     first->arg = c;
     first->then = release_with_another;
     assert_ok(acquire(first, 5000), acquire(c, 5000), begin_extend(first, BELAY_DEFAULT));
     assert_error(begin_change(c, true), 0);
-    bed_until(bed, c->extended == 1 && c->ended == 2);
+    env_until(env, c->extended == 1 && c->ended == 2);
     assert_error(c->extend_status, BELAY_ECANCELED);
     assert_false(is_writer(c));
     seen += c->ended_at < c->extended_at ? 0 : 1;
     assert_ok(close_lock(first), close_lock(c));
   }
   assert_int_equal(seen, 20);
-  bed_close(bed);
+  env_close(env);
 }
 
 /* An extend is in flight on a lost connection. Executed late, it would make the new writer a
@@ -112,22 +112,22 @@ static void upgrade_with_late_extend(bool may_kill) {
   guest.username = "guest";
   guest.password = "pw";
   guest.reconnect_max_ms = 50;
-  bed_t *bed = bed_open_at(relay_url(wire), &guest);
-  bed->server = server;
+  env_t *env = env_open_at(relay_url(wire), &guest);
+  env->server = server;
   belay_lock_options_t options = with_ttl(20000 * slow());
-  contender_t *c = reader_of(bed, bed->client, "page", &options);
-  contender_t *other = reader_of(bed, bed_connect(bed, server_url(server), NULL), "page", NULL);
+  contender_t *c = reader_of(env, env->client, "page", &options);
+  contender_t *other = reader_of(env, env_connect(env, server_url(server), NULL), "page", NULL);
   assert_error(acquire(c, 5000), 0);
   relay_delay(wire, 1000 * slow());
   assert_error(begin_extend(c, BELAY_DEFAULT), 0);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   relay_cut(wire);
   relay_delay(wire, 0);
   assert_error(extend_outcome(c), BELAY_EUNKNOWN);
-  bed_run_for(bed, 200); /* connected again */
+  env_run_for(env, 200); /* connected again */
   assert_error(upgrade(c), may_kill ? 0 : BELAY_EUNKNOWN);
   assert_int_equal(is_writer(c), may_kill);
-  bed_run_for(bed, 1500 * slow());
+  env_run_for(env, 1500 * slow());
   assert_int_equal(c->lost, 0);
   assert_int_equal(is_on_server(c), may_kill);
   assert_error(try_lock(other), may_kill ? BELAY_EHELD : 0);
@@ -135,7 +135,7 @@ static void upgrade_with_late_extend(bool may_kill) {
     assert_ok(release(other), release(c), acquire(c, 5000));
     assert_error(upgrade(c), 0); /* the late extend was of another hold */
   }
-  bed_close(bed);
+  env_close(env);
   relay_stop(wire);
 }
 
@@ -146,22 +146,22 @@ TEST(late_downgrade_of_writer) {
 
 /* The process to kill: waits for the lock, and prints a line when it holds it. */
 static int hold(const char *url, const char *role, const char *ttl) {
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   belay_lock_options_t options = watched(atoi(ttl));
   options.waiter_ttl_ms = atoi(ttl);
-  contender_t *c = (role[0] == 'w' ? writer_of : reader_of)(bed, bed->client, "page", &options);
+  contender_t *c = (role[0] == 'w' ? writer_of : reader_of)(env, env->client, "page", &options);
   assert_error(acquire(c, BELAY_FOREVER), 0);
   belay_lock_ref(c->lock);
   printf("held\n");
   fflush(stdout);
-  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  uv_run(&env->loop, UV_RUN_DEFAULT);
   return 1;
 }
 
-static process_t start(bed_t *bed, const char *role, int64_t ttl) {
+static process_t start(env_t *env, const char *role, int64_t ttl) {
   char text[16];
   snprintf(text, sizeof text, "%lld", (long long)ttl);
-  const char *argv[] = {process_self(), "--hold", server_url(bed->server), role, text, NULL};
+  const char *argv[] = {process_self(), "--hold", server_url(env->server), role, text, NULL};
   process_t process = process_start(argv);
   if (role[1] == 'h') /* holds it */
     process_expect_line(&process, "held");
@@ -172,9 +172,9 @@ TEST(killed_holder_blocks_for_its_ttl) {
   int64_t ttl = 500 * slow();
   static const char *const roles[] = {"rh", "wh"};
   for (unsigned i = 0; i < 2; i++) {
-    bed_t *bed = bed_open(NULL);
-    contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
-    process_t process = start(bed, roles[i], ttl);
+    env_t *env = env_open(NULL);
+    contender_t *r = lone_reader(env, NULL), *w = lone_writer(env, NULL);
+    process_t process = start(env, roles[i], ttl);
     if (i == 1)
       wait_in(r, "admitted");
     wait_in(w, "writers");
@@ -187,18 +187,18 @@ TEST(killed_holder_blocks_for_its_ttl) {
     }
     assert_error(outcome(w), 0);
     assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
-    bed_close(bed);
+    env_close(env);
   }
 }
 
-BED_TEST(killed_waiter_blocks_for_its_place) {
+ENV_TEST(killed_waiter_blocks_for_its_place) {
   int64_t ttl = 500 * slow();
-  contender_t *holder = lone_reader(bed, NULL), *r = lone_reader(bed, NULL),
-              *w = lone_writer(bed, NULL);
+  contender_t *holder = lone_reader(env, NULL), *r = lone_reader(env, NULL),
+              *w = lone_writer(env, NULL);
   assert_error(try_lock(holder), 0);
-  process_t process = start(bed, "ww", ttl);
-  bed_until(bed, count_in(bed->server, holder, "writers") == 1);
-  bed_run_for(bed, 2 * ttl); /* alive, it keeps its place */
+  process_t process = start(env, "ww", ttl);
+  env_until(env, count_in(env->server, holder, "writers") == 1);
+  env_run_for(env, 2 * ttl); /* alive, it keeps its place */
   assert_error(try_lock(r), BELAY_EHELD);
   process_finish(&process);
   int64_t killed = clock_now();
@@ -207,48 +207,48 @@ BED_TEST(killed_waiter_blocks_for_its_place) {
   assert_ok(release(r), release(holder));
   /* A reader that is admitted. */
   assert_error(try_lock(w), 0);
-  process = start(bed, "rw", ttl);
-  bed_until(bed, count_in(bed->server, w, "admitted") == 1);
+  process = start(env, "rw", ttl);
+  env_until(env, count_in(env->server, w, "admitted") == 1);
   process_finish(&process);
   killed = clock_now();
   assert_ok(release(w), acquire(w, 60000));
   assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
 }
 
-BED_TEST(scripts_and_data_lost) {
+ENV_TEST(scripts_and_data_lost) {
   belay_lock_options_t options = watched(kept_ttl());
-  contender_t *r = lone_reader(bed, &options), *w = lone_writer(bed, &options),
-              *next = lone_writer(bed, NULL);
+  contender_t *r = lone_reader(env, &options), *w = lone_writer(env, &options),
+              *next = lone_writer(env, NULL);
   for (int i = 0; i < 3; i++) {
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     assert_error(acquire(r, 5000), 0);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    bed_run_for(bed, options.ttl_ms * 9 / 8);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
+    env_run_for(env, options.ttl_ms * 9 / 8);
     assert_error(upgrade(r), 0);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     assert_error(downgrade(r), 0);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     assert_error(release(r), 0);
   }
   assert_error(acquire(w, 5000), 0);
   wait_in(next, "writers");
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   await_loss(w, BELAY_LOST_TAKEN);
   assert_ok(outcome(next), release(next));
-  expect_empty(bed);
+  expect_empty(env);
 }
 
 TEST(key_of_other_type) {
   static const char *const parts[] = {"", "::readers", "::waiting", "::writers", "::admitted"};
   for (unsigned i = 0; i < 5; i++) {
-    bed_t *bed = bed_open(NULL);
-    contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
+    env_t *env = env_open(NULL);
+    contender_t *r = lone_reader(env, NULL), *w = lone_writer(env, NULL);
     char key[256];
     snprintf(key, sizeof key, "%s%s", key_of(r), parts[i]);
-    server_do(bed->server, "RPUSH", key, "a", NULL);
+    server_do(env->server, "RPUSH", key, "a", NULL);
     assert_each(BELAY_EWRONGTYPE, acquire(r, 5000), acquire(w, 5000));
-    expect_keys(bed, 1);
-    bed_close(bed);
+    expect_keys(env, 1);
+    env_close(env);
   }
 }
 
@@ -256,11 +256,11 @@ TEST(grants_wait_for_replicas) {
   server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
   server_t *replica = server_start(NULL);
   server_follow(replica, primary);
-  bed_t *bed = bed_open_at(server_url(primary), NULL);
-  bed->server = primary;
+  env_t *env = env_open_at(server_url(primary), NULL);
+  env->server = primary;
   belay_lock_options_t options = with_ttl(20000);
   options.min_replicas = 1;
-  contender_t *r = reader_of(bed, bed->client, "page", &options), *w = lone_writer(bed, &options);
+  contender_t *r = reader_of(env, env->client, "page", &options), *w = lone_writer(env, &options);
   assert_error(acquire(r, 5000), 0);
   assert_int_equal(count_in(replica, r, "readers"), 1);
   assert_error(extend(r, 10000), 0); /* changes no ttl, but is written */
@@ -272,10 +272,10 @@ TEST(grants_wait_for_replicas) {
   assert_error(upgrade(r), BELAY_ENOREPLICAS);
   assert_false(is_writer(r));
   server_resume(replica);
-  bed_until(bed, count_in(replica, r, "readers") == 1); /* set right there too */
+  env_until(env, count_in(replica, r, "readers") == 1); /* set right there too */
   assert_ok(release(r), acquire(w, 5000), release(w));
-  bed->server = NULL;
-  bed_close(bed);
+  env->server = NULL;
+  env_close(env);
   server_stop(replica);
   server_stop(primary);
 }
@@ -283,26 +283,26 @@ TEST(grants_wait_for_replicas) {
 /* A server in quarantine may have forgotten readers: it refuses upgrades. */
 TEST(upgrade_in_quarantine) {
   needs_one_server("a quarantine");
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_lock_options_t options = watched(1500 * slow());
   options.quarantine = BELAY_QUARANTINE_ON;
   options.max_ttl_ms = 2000 * slow();
-  contender_t *r = reader_of(bed, bed->client, "page", &options);
+  contender_t *r = reader_of(env, env->client, "page", &options);
   assert_error(acquire(r, 60000), 0);
-  uint64_t drops = client_stats(bed).drops;
-  server_restart_keeping(bed->server);
+  uint64_t drops = client_stats(env).drops;
+  server_restart_keeping(env->server);
   /* a call on the connection of a killed server ends as unknown */
-  bed_until(bed, client_stats(bed).drops > drops);
+  env_until(env, client_stats(env).drops > drops);
   for (int i = 0; i < 100 && extend(r, BELAY_DEFAULT) != 0; i++)
-    bed_run_for(bed, 10);
+    env_run_for(env, 10);
   assert_error(r->extend_status, 0); /* it is held still */
   assert_error(upgrade(r), BELAY_EQUARANTINED);
   assert_false(is_writer(r));
-  bed_run_for(bed, 3000 * slow());
+  env_run_for(env, 3000 * slow());
   assert_int_equal(r->lost, 0);
   assert_error(upgrade(r), 0);
   assert_true(is_on_server(r));
-  bed_close(bed);
+  env_close(env);
 }
 
 TEST_ROLE(hold, "--hold") {

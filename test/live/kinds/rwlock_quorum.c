@@ -7,8 +7,8 @@ static contender_t *rw_handle(nodes_t *nodes, belay_rwlock_mode_t mode,
                               const belay_lock_options_t *options) {
   belay_client_t *client[BELAY_NODES_MAX]; /* of its own: in one client they would line up */
   for (unsigned i = 0; i < nodes->n; i++)
-    client[i] = bed_connect(nodes->bed, server_url(nodes->server[i]), NULL);
-  return rw_over(nodes->bed, client, nodes->n, "page", mode, options);
+    client[i] = env_connect(nodes->env, server_url(nodes->server[i]), NULL);
+  return rw_over(nodes->env, client, nodes->n, "page", mode, options);
 }
 
 static contender_t *reader(nodes_t *nodes, const belay_lock_options_t *options) {
@@ -22,12 +22,12 @@ static contender_t *writer(nodes_t *nodes, const belay_lock_options_t *options) 
 static void expect_no_key(nodes_t *nodes) {
   nodes_settle(nodes);
   for (unsigned i = 0; i < nodes->n; i++)
-    bed_until(nodes->bed, server_keys(nodes->server[i]) == 0);
+    env_until(nodes->env, server_keys(nodes->server[i]) == 0);
 }
 
 static void await_on_all(nodes_t *nodes, contender_t *c, const char *set, int64_t n) {
   for (unsigned i = 0; i < nodes->n; i++)
-    bed_until(nodes->bed, count_in(nodes->server[i], c, set) == n);
+    env_until(nodes->env, count_in(nodes->server[i], c, set) == n);
 }
 
 static belay_lock_options_t usual(void) {
@@ -78,7 +78,7 @@ NODES_TEST(change_mode, 3, 5) {
 NODES_TEST(late_refusal_of_upgrade, 3, 5) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
-  contender_t *a = rw_over(nodes->bed, nodes->client, nodes->n, "page", BELAY_RWLOCK_READ, &o);
+  contender_t *a = rw_over(nodes->env, nodes->client, nodes->n, "page", BELAY_RWLOCK_READ, &o);
   contender_t *b = reader(nodes, &o);
   assert_ok(acquire(a, 5000 * slow()), acquire(b, 5000 * slow()));
   await_on_all(nodes, a, "readers", 2);
@@ -111,7 +111,7 @@ TEST_IN(refused_upgrade_is_undone, nodes, nodes_open(3, NULL)) {
   assert_error(extend(a, BELAY_DEFAULT), 0); /* from now on that counts */
   nodes_settle(nodes);
   assert_error(upgrade(a), BELAY_ESHARED);
-  bed_until(nodes->bed, nodes_value(nodes, 0, a) == NULL);
+  env_until(nodes->env, nodes_value(nodes, 0, a) == NULL);
   assert_int_equal(count_in(nodes->server[0], a, "readers"), 1);
   assert_true(is_held(a) && is_held(b));
 }
@@ -129,7 +129,7 @@ TEST_IN(writer_counts_confirming_nodes, nodes, nodes_open(5, NULL)) {
     server_do(nodes->server[i], "ZADD", key, "9999999999999", "another reader", NULL);
   assert_error(upgrade(c), 0);
   assert_true(is_writer(c));
-  bed_until(nodes->bed, nodes_holding(nodes, c) == 3);
+  env_until(nodes->env, nodes_holding(nodes, c) == 3);
   nodes_pause(nodes, 2);
   server_do(nodes->server[2], "SET", key_of(c), "another writer", NULL);
   assert_error(extend(c, BELAY_DEFAULT), BELAY_ENOTOWNER);
@@ -145,7 +145,7 @@ TEST_IN(minority_away, nodes, nodes_open(5, NULL)) {
   nodes_kill(nodes, 2);
   assert_ok(acquire(b, 5000 * slow()), extend(a, BELAY_DEFAULT), release(b), upgrade(a));
   assert_ok(downgrade(a), begin_acquire(w, 60000));
-  bed_run_for(nodes->bed, 200);
+  env_run_for(nodes->env, 200);
   assert_int_equal(w->ended, 0);
   assert_ok(release(a), outcome(w));
   nodes_restart(nodes, 2);
@@ -159,10 +159,10 @@ TEST_IN(nodes_lose_data, nodes, nodes_open(3, NULL)) {
   o.watchdog = BELAY_WATCHDOG_ON;
   contender_t *w = writer(nodes, &o);
   assert_error(acquire(w, 5000 * slow()), 0);
-  bed_until(nodes->bed, nodes_holding(nodes, w) == 3); /* a majority was enough until now */
+  env_until(nodes->env, nodes_holding(nodes, w) == 3); /* a majority was enough until now */
   server_do(nodes->server[1], "FLUSHALL", NULL);
-  bed_until(nodes->bed, nodes_holding(nodes, w) == 3);
-  bed_run_for(nodes->bed, 1500 * slow());
+  env_until(nodes->env, nodes_holding(nodes, w) == 3);
+  env_run_for(nodes->env, 1500 * slow());
   assert_int_equal(w->lost, 0);
   server_do(nodes->server[1], "FLUSHALL", NULL);
   server_do(nodes->server[2], "FLUSHALL", NULL);

@@ -14,7 +14,7 @@ typedef struct party {
 } party_t;
 
 typedef struct play {
-  bed_t *bed;
+  env_t *env;
   party_t party[PARTIES];
   unsigned reading, writing; /* now */
   unsigned most_reading;
@@ -84,27 +84,27 @@ static bool all_over(void) {
 }
 
 static void run(belay_wakeup_t wakeup) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_lock_options_t options = lock_options();
   options.wakeup = wakeup;
   options.retry_min_ms = 1;
   options.retry_max_ms = options.backoff_max_ms = 4;
-  play = (play_t){.bed = bed};
+  play = (play_t){.env = env};
   for (int i = 0; i < PARTIES; i++) {
     party_t *party = &play.party[i];
-    belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+    belay_client_t *client = env_connect(env, server_url(env->server), NULL);
     party->writes = i >= READERS;
-    party->contender = (party->writes ? writer_of : reader_of)(bed, client, "page", &options);
+    party->contender = (party->writes ? writer_of : reader_of)(env, client, "page", &options);
     party->contender->then = on_event;
     party->contender->arg = party;
-    uv_timer_init(&bed->loop, &party->timer);
+    uv_timer_init(&env->loop, &party->timer);
     party->timer.data = party;
   }
   for (int i = 0; i < PARTIES; i++)
     ask(&play.party[i]);
-  bed_run_for(bed, SECONDS * 1000);
+  env_run_for(env, SECONDS * 1000);
   play.over = true;
-  bed_until(bed, all_over());
+  env_until(env, all_over());
   print_message("readers: at least %u turns each, %u at once, %u writers meanwhile; writers: %u\n",
                 fewest(false), play.most_reading, play.longest, fewest(true));
   assert_true(fewest(false) >= 10);
@@ -112,9 +112,9 @@ static void run(belay_wakeup_t wakeup) {
   assert_true(play.most_reading >= 3);
   for (int i = 0; i < PARTIES; i++)
     uv_close((uv_handle_t *)&play.party[i].timer, NULL);
-  bed_settle(bed);
-  bed_until(bed, server_keys(bed->server) == 0);
-  bed_close(bed);
+  env_settle(env);
+  env_until(env, server_keys(env->server) == 0);
+  env_close(env);
 }
 
 /* One writer may come before a reader's place is on the server, and one after it. Reports lag a

@@ -4,23 +4,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/nodes.h"
 #include "support/servers/process.h"
 
-static contender_t *wanting(bed_t *bed, belay_client_t *client, const char *name, unsigned limit,
+static contender_t *wanting(env_t *env, belay_client_t *client, const char *name, unsigned limit,
                             unsigned permits, const belay_lock_options_t *options) {
   belay_lock_options_t o = options != NULL ? *options : lock_options();
-  contender_t *c = contender_blank(bed, &o);
-  bed_must(bed, belay_semaphore_new(&client, 1, belay_string(name),
+  contender_t *c = contender_blank(env, &o);
+  env_must(env, belay_semaphore_new(&client, 1, belay_string(name),
                                     &(belay_semaphore_size_t){.limit = limit, .permits = permits},
                                     &o, &c->lock));
   return c;
 }
 
-static contender_t *one_of(bed_t *bed, unsigned limit, unsigned permits,
+static contender_t *one_of(env_t *env, unsigned limit, unsigned permits,
                            const belay_lock_options_t *options) {
-  return wanting(bed, bed->client, "pool", limit, permits, options);
+  return wanting(env, env->client, "pool", limit, permits, options);
 }
 
 static belay_lock_options_t fair_options(void) {
@@ -45,13 +45,13 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
     answer->state = *state;
 }
 
-static void check_state(bed_t *bed, unsigned limit, unsigned used, unsigned holders,
+static void check_state(env_t *env, unsigned limit, unsigned used, unsigned holders,
                         unsigned waiting) {
   answer_t answer = {.told = 0};
   answer.request.data = &answer;
-  assert_error(belay_semaphore_read(bed->client, &answer.request, belay_string("pool"), on_state),
+  assert_error(belay_semaphore_read(env->client, &answer.request, belay_string("pool"), on_state),
                0);
-  bed_until(bed, answer.told == 1);
+  env_until(env, answer.told == 1);
   assert_error(answer.status, 0);
   assert_int_equal(answer.state.limit, limit);
   assert_int_equal(answer.state.used, used);
@@ -59,156 +59,156 @@ static void check_state(bed_t *bed, unsigned limit, unsigned used, unsigned hold
   assert_int_equal(answer.state.waiting, waiting);
 }
 
-static void resize(bed_t *bed, unsigned limit) {
+static void resize(env_t *env, unsigned limit) {
   answer_t answer = {.told = 0};
   answer.request.data = &answer;
   assert_error(
-      belay_semaphore_resize(bed->client, &answer.request, belay_string("pool"), limit, on_state),
+      belay_semaphore_resize(env->client, &answer.request, belay_string("pool"), limit, on_state),
       0);
-  bed_until(bed, answer.told == 1);
+  env_until(env, answer.told == 1);
   assert_error(answer.status, 0);
   assert_int_equal(answer.state.limit, limit);
 }
 
-static void await_waiting(bed_t *bed, const contender_t *c, int64_t n) {
+static void await_waiting(env_t *env, const contender_t *c, int64_t n) {
   char queue[1100];
   snprintf(queue, sizeof queue, "%s::queue", key_of(c));
-  bed_until(bed, server_integer(bed->server, "ZCARD", queue, NULL) == n);
+  env_until(env, server_integer(env->server, "ZCARD", queue, NULL) == n);
 }
 
-BED_TEST(permits_all_or_none) {
-  contender_t *three = one_of(bed, 5, 3, NULL), *two = one_of(bed, 5, 2, NULL);
-  contender_t *one = one_of(bed, 5, 1, NULL), *all = one_of(bed, 5, 5, NULL);
-  check_state(bed, 0, 0, 0, 0);
+ENV_TEST(permits_all_or_none) {
+  contender_t *three = one_of(env, 5, 3, NULL), *two = one_of(env, 5, 2, NULL);
+  contender_t *one = one_of(env, 5, 1, NULL), *all = one_of(env, 5, 5, NULL);
+  check_state(env, 0, 0, 0, 0);
   assert_error(try_lock(three), 0);
   assert_error(try_lock(all), BELAY_EHELD);
-  check_state(bed, 0, 3, 1, 0);
+  check_state(env, 0, 3, 1, 0);
   assert_error(try_lock(two), 0);
   assert_error(try_lock(one), BELAY_EHELD);
-  check_state(bed, 0, 5, 2, 0);
+  check_state(env, 0, 5, 2, 0);
   assert_ok(extend(two, 60000), release(three), try_lock(one), release(two));
   assert_error(try_lock(all), BELAY_EHELD);
   assert_ok(release(one), try_lock(all));
-  check_state(bed, 0, 5, 1, 0);
+  check_state(env, 0, 5, 1, 0);
   assert_error(close_lock(all), 0);
-  expect_keys(bed, 0);
+  expect_keys(env, 0);
 }
 
-BED_TEST(release_wakes_waiters) {
+ENV_TEST(release_wakes_waiters) {
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 60000;
   for (int fair = 0; fair < 2; fair++) {
     options.fair = fair;
     options.waiter_ttl_ms = 600000;
-    contender_t *holder = one_of(bed, 2, 2, &options), *waiter[2];
+    contender_t *holder = one_of(env, 2, 2, &options), *waiter[2];
     assert_error(try_lock(holder), 0);
     for (int i = 0; i < 2; i++) {
       waiter[i] =
-          wanting(bed, bed_connect(bed, server_url(bed->server), NULL), "pool", 2, 1, &options);
+          wanting(env, env_connect(env, server_url(env->server), NULL), "pool", 2, 1, &options);
       assert_error(begin_acquire(waiter[i], BELAY_FOREVER), 0);
     }
-    bed_run_for(bed, 300 * slow()); /* they listen */
+    env_run_for(env, 300 * slow()); /* they listen */
     assert_ok(release(holder), outcome(waiter[0]), outcome(waiter[1]), release(waiter[0]));
     assert_error(release(waiter[1]), 0);
   }
 }
 
 /* A waiter polls when the first permits expire, although no message reports that. */
-BED_TEST(poll_when_permits_expire) {
+ENV_TEST(poll_when_permits_expire) {
   int64_t ttl = 800 * slow();
   belay_lock_options_t lasting = with_ttl(600000), brief = with_ttl(ttl);
   lasting.retry_min_ms = lasting.retry_max_ms = 3600000;
-  contender_t *a = one_of(bed, 3, 2, &lasting), *b = one_of(bed, 3, 1, &brief);
-  contender_t *c = one_of(bed, 3, 1, &lasting);
+  contender_t *a = one_of(env, 3, 2, &lasting), *b = one_of(env, 3, 1, &brief);
+  contender_t *c = one_of(env, 3, 1, &lasting);
   assert_ok(try_lock(a), try_lock(b));
   int64_t begun = clock_now();
   assert_error(acquire(c, BELAY_FOREVER), 0);
   assert_between((clock_now() - begun) / MS, ttl / 2, ttl + lag());
-  bed_until(bed, b->lost == 1);
-  check_state(bed, 0, 3, 2, 0);
+  env_until(env, b->lost == 1);
+  check_state(env, 0, 3, 2, 0);
 }
 
-BED_TEST(permits_are_renewed) {
+ENV_TEST(permits_are_renewed) {
   belay_lock_options_t options = watched(kept_ttl());
-  contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
+  contender_t *a = one_of(env, 1, 1, &options), *b = one_of(env, 1, 1, &options);
   assert_error(try_lock(a), 0);
   assert_error(acquire(b, options.ttl_ms * 5 / 4), BELAY_ETIMEDOUT);
   assert_int_equal(a->lost, 0);
-  server_do(bed->server, "ZREM", key_of(a), "x", NULL);
-  server_do(bed->server, "DEL", key_of(a), NULL);
+  server_do(env->server, "ZREM", key_of(a), "x", NULL);
+  server_do(env->server, "DEL", key_of(a), NULL);
   await_loss(a, BELAY_LOST_TAKEN);
 }
 
-BED_TEST(waiter_for_many_permits_is_not_overtaken) {
+ENV_TEST(waiter_for_many_permits_is_not_overtaken) {
   belay_lock_options_t options = fair_options();
-  contender_t *early[2], *many = one_of(bed, 3, 3, &options), *late[2];
-  contender_t *plain = one_of(bed, 3, 1, NULL);
+  contender_t *early[2], *many = one_of(env, 3, 3, &options), *late[2];
+  contender_t *plain = one_of(env, 3, 1, NULL);
   for (int i = 0; i < 2; i++) {
-    early[i] = one_of(bed, 3, 1, &options);
-    late[i] = one_of(bed, 3, 1, &options);
+    early[i] = one_of(env, 3, 1, &options);
+    late[i] = one_of(env, 3, 1, &options);
     assert_error(try_lock(early[i]), 0);
   }
   assert_error(begin_acquire(many, BELAY_FOREVER), 0);
-  await_waiting(bed, many, 1);
+  await_waiting(env, many, 1);
   for (int i = 0; i < 2; i++) {
     assert_error(begin_acquire(late[i], BELAY_FOREVER), 0);
-    await_waiting(bed, many, 2 + i);
+    await_waiting(env, many, 2 + i);
   }
   assert_error(try_lock(plain), BELAY_EHELD); /* nor by those that do not queue */
-  check_state(bed, 0, 2, 2, 3);
+  check_state(env, 0, 2, 2, 3);
   assert_error(release(early[0]), 0);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_int_equal(late[0]->ended, 0);
   assert_ok(release(early[1]), outcome(many));
   assert_int_equal(late[0]->ended + late[1]->ended, 0);
   assert_ok(release(many), outcome(late[0]), outcome(late[1]));
-  check_state(bed, 0, 2, 2, 0);
+  check_state(env, 0, 2, 2, 0);
 }
 
-BED_TEST(limit_is_set) {
+ENV_TEST(limit_is_set) {
   belay_lock_options_t options = fair_options();
-  contender_t *c[4], *many = one_of(bed, 3, 3, &options);
+  contender_t *c[4], *many = one_of(env, 3, 3, &options);
   for (int i = 0; i < 4; i++)
-    c[i] = one_of(bed, 2, 1, &options);
+    c[i] = one_of(env, 2, 1, &options);
   assert_ok(try_lock(c[0]), try_lock(c[1]), begin_acquire(c[2], BELAY_FOREVER));
-  await_waiting(bed, c[0], 1);
-  resize(bed, 3); /* and a waiter is woken */
+  await_waiting(env, c[0], 1);
+  resize(env, 3); /* and a waiter is woken */
   assert_error(outcome(c[2]), 0);
-  check_state(bed, 3, 3, 3, 0);
+  check_state(env, 3, 3, 3, 0);
   assert_error(begin_acquire(many, BELAY_FOREVER), 0);
-  await_waiting(bed, c[0], 1);
-  resize(bed, 1);
+  await_waiting(env, c[0], 1);
+  resize(env, 1);
   assert_error(outcome(many), BELAY_EMISMATCH); /* more than there will ever be */
-  bed_settle(bed);
-  check_state(bed, 1, 3, 3, 0);
+  env_settle(env);
+  check_state(env, 1, 3, 3, 0);
   for (int i = 0; i < 3; i++) {
     assert_error(try_lock(c[3]), BELAY_EHELD);
     assert_error(release(c[i]), 0);
   }
   assert_ok(try_lock(c[3]), release(c[3]));
-  expect_keys(bed, 1);
-  assert_between(server_integer(bed->server, "PTTL", "belay::semaphore::{pool}::permits", NULL),
+  expect_keys(env, 1);
+  assert_between(server_integer(env->server, "PTTL", "belay::semaphore::{pool}::permits", NULL),
                  600000000, 604800000);
 }
 
-BED_TEST(keys_lost_on_server) {
+ENV_TEST(keys_lost_on_server) {
   belay_lock_options_t options = fair_options(), poll = lock_options();
   options.waiter_ttl_ms = 900;
-  contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
-  contender_t *c = one_of(bed, 1, 1, &poll), *d = one_of(bed, 1, 1, &poll);
+  contender_t *a = one_of(env, 1, 1, &options), *b = one_of(env, 1, 1, &options);
+  contender_t *c = one_of(env, 1, 1, &poll), *d = one_of(env, 1, 1, &poll);
   assert_ok(try_lock(a), begin_acquire(b, BELAY_FOREVER));
-  await_waiting(bed, b, 1);
-  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-  server_do(bed->server, "FLUSHALL", NULL);
+  await_waiting(env, b, 1);
+  server_do(env->server, "SCRIPT", "FLUSH", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   assert_ok(outcome(b), begin_acquire(c, BELAY_FOREVER), begin_acquire(d, BELAY_FOREVER));
-  server_kill(bed->server);
-  server_restart(bed->server);
-  bed_until(bed, c->ended == 1);
-  server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
-  server_do(bed->server, "FLUSHALL", NULL);
-  bed_until(bed, d->ended == 1);
-  server_do(bed->server, "SET", key_of(a), "x", NULL);
-  bed_until(bed, d->lost == 1);
+  server_kill(env->server);
+  server_restart(env->server);
+  env_until(env, c->ended == 1);
+  server_do(env->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
+  env_until(env, d->ended == 1);
+  server_do(env->server, "SET", key_of(a), "x", NULL);
+  env_until(env, d->lost == 1);
   assert_error(acquire(d, 100), BELAY_EWRONGTYPE);
 }
 
@@ -277,28 +277,28 @@ static int be_worker(const char *url, const char *fd, const char *number, const 
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
   assert_ptr_not_equal(shared, MAP_FAILED);
   self = atoi(number);
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   belay_lock_options_t options = watched(atoi(ttl));
   for (int i = 0; i < WORKERS; i++) {
     worker_t *worker = &workers[i];
     options.fair = i % 2 == 0;
     worker->permits = 1 + i % 3;
     worker->contender =
-        wanting(bed, bed->client, "pool", LIMIT, (unsigned)worker->permits, &options);
+        wanting(env, env->client, "pool", LIMIT, (unsigned)worker->permits, &options);
     worker->contender->arg = worker;
     worker->contender->then = on_event;
-    uv_timer_init(&bed->loop, &worker->timer);
+    uv_timer_init(&env->loop, &worker->timer);
     worker->timer.data = worker;
     assert_error(begin_acquire(worker->contender, BELAY_FOREVER), 0);
   }
-  bed_run_for(bed, SECONDS * 1000);
-  bed_until(bed, shared->grants > GRANTS);
+  env_run_for(env, SECONDS * 1000);
+  env_until(env, shared->grants > GRANTS);
   over = true;
   for (int i = 0; i < WORKERS; i++) {
     uncount(&workers[i]);
     uv_close((uv_handle_t *)&workers[i].timer, NULL);
   }
-  bed_close(bed);
+  env_close(env);
   return 0;
 }
 
@@ -336,17 +336,17 @@ TEST(limit_with_killed_processes) {
   assert_true(shared->most <= LIMIT);
   assert_true(shared->most >= LIMIT - 1);
 
-  bed_t *bed = bed_open_with(server, NULL);
-  contender_t *c = one_of(bed, LIMIT, LIMIT, NULL);
+  env_t *env = env_open_with(server, NULL);
+  contender_t *c = one_of(env, LIMIT, LIMIT, NULL);
   assert_ok(acquire(c, 5000 * slow()), release(c));
   munmap(shared, sizeof *shared);
   close(fd);
-  bed_close(bed);
+  env_close(env);
 }
 
 static contender_t *over_nodes(nodes_t *nodes, const belay_lock_options_t *options) {
   belay_lock_options_t o = *options;
-  contender_t *c = contender_blank(nodes->bed, &o);
+  contender_t *c = contender_blank(nodes->env, &o);
   assert_error(belay_semaphore_new(nodes->client, 3, belay_string("pool"),
                                    &(belay_semaphore_size_t){.limit = 1, .permits = 1}, &o,
                                    &c->lock),
@@ -363,7 +363,7 @@ TEST_IN(one_permit_on_several_servers, nodes, nodes_open(3, NULL)) {
   nodes_settle(nodes);
   assert_error(try_lock(b), BELAY_EHELD);
   server_do(nodes->server[0], "FLUSHALL", NULL); /* it gets it again there */
-  bed_until(nodes->bed, server_keys(nodes->server[0]) > 1);
+  env_until(nodes->env, server_keys(nodes->server[0]) > 1);
   assert_error(try_lock(b), BELAY_EHELD);
   /* A limit that another program stored on the nodes does not count. */
   for (int i = 0; i < 3; i++)
@@ -372,12 +372,12 @@ TEST_IN(one_permit_on_several_servers, nodes, nodes_open(3, NULL)) {
   assert_ok(release(a), acquire(b, 5000 * slow()));
 }
 
-static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
+static int make(env_t *env, size_t n, unsigned limit, unsigned permits,
                 const belay_lock_options_t *options) {
-  belay_client_t *clients[3] = {bed->client};
-  belay_lock_t *lock = (belay_lock_t *)bed;
+  belay_client_t *clients[3] = {env->client};
+  belay_lock_t *lock = (belay_lock_t *)env;
   for (size_t i = 1; i < n; i++)
-    clients[i] = bed_connect(bed, "unix:///nowhere", NULL);
+    clients[i] = env_connect(env, "unix:///nowhere", NULL);
   int error = belay_semaphore_new(clients, n, belay_string("pool"),
                                   &(belay_semaphore_size_t){.limit = limit, .permits = permits},
                                   options, &lock);
@@ -388,57 +388,57 @@ static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
   return error;
 }
 
-TEST_IN(invalid_options, bed, bed_open_at("unix:///nowhere", NULL)) {
+TEST_IN(invalid_options, env, env_open_at("unix:///nowhere", NULL)) {
   belay_lock_options_t options = lock_options();
-  assert_error(make(bed, 1, 1, 1, NULL), 0);
-  assert_error(make(bed, 1, BELAY_SEMAPHORE_MAX, BELAY_SEMAPHORE_MAX, &options), 0);
-  assert_each(BELAY_EINVAL, make(bed, 1, 0, 1, NULL), make(bed, 1, 1, 0, NULL));
-  assert_error(make(bed, 1, 2, 3, NULL), BELAY_EINVAL);
-  assert_error(make(bed, 1, BELAY_SEMAPHORE_MAX + 1, 1, NULL), BELAY_EINVAL);
-  assert_error(make(bed, 3, 1, 1, NULL), 0);
-  assert_error(make(bed, 3, 2, 1, NULL), BELAY_ESINGLE);
-  assert_non_null(strstr(belay_detail(bed->belay), "limit"));
+  assert_error(make(env, 1, 1, 1, NULL), 0);
+  assert_error(make(env, 1, BELAY_SEMAPHORE_MAX, BELAY_SEMAPHORE_MAX, &options), 0);
+  assert_each(BELAY_EINVAL, make(env, 1, 0, 1, NULL), make(env, 1, 1, 0, NULL));
+  assert_error(make(env, 1, 2, 3, NULL), BELAY_EINVAL);
+  assert_error(make(env, 1, BELAY_SEMAPHORE_MAX + 1, 1, NULL), BELAY_EINVAL);
+  assert_error(make(env, 3, 1, 1, NULL), 0);
+  assert_error(make(env, 3, 2, 1, NULL), BELAY_ESINGLE);
+  assert_non_null(strstr(belay_detail(env->belay), "limit"));
   options.fair = true;
-  assert_error(make(bed, 3, 1, 1, &options), BELAY_ESINGLE);
+  assert_error(make(env, 3, 1, 1, &options), BELAY_ESINGLE);
   options = lock_options();
   options.fencing = true;
-  assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
-  assert_non_null(strstr(belay_detail(bed->belay), "fencing"));
+  assert_error(make(env, 1, 1, 1, &options), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(env->belay), "fencing"));
   options = lock_options();
   options.owner = belay_string("me");
-  assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
+  assert_error(make(env, 1, 1, 1, &options), BELAY_EINVAL);
   options = lock_options();
   options.key = belay_string("k");
-  assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
+  assert_error(make(env, 1, 1, 1, &options), BELAY_EINVAL);
 }
 
-BED_TEST(invalid_arguments_of_requests) {
+ENV_TEST(invalid_arguments_of_requests) {
   answer_t answer = {.told = 0};
   belay_request_t *request = &answer.request;
   request->data = &answer;
   assert_error(belay_semaphore_read(NULL, request, belay_string("pool"), on_state), BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, NULL, belay_string("pool"), on_state),
+  assert_error(belay_semaphore_read(env->client, NULL, belay_string("pool"), on_state),
                BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, belay_bytes(NULL, 4), on_state),
+  assert_error(belay_semaphore_read(env->client, request, belay_bytes(NULL, 4), on_state),
                BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, belay_string(""), on_state),
+  assert_error(belay_semaphore_read(env->client, request, belay_string(""), on_state),
                BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, belay_string("pool"), NULL),
+  assert_error(belay_semaphore_read(env->client, request, belay_string("pool"), NULL),
                BELAY_EINVAL);
-  assert_error(belay_semaphore_resize(bed->client, request, belay_string("pool"), 0, on_state),
+  assert_error(belay_semaphore_resize(env->client, request, belay_string("pool"), 0, on_state),
                BELAY_EINVAL);
-  assert_error(belay_semaphore_resize(bed->client, request, belay_string("pool"),
+  assert_error(belay_semaphore_resize(env->client, request, belay_string("pool"),
                                       BELAY_SEMAPHORE_MAX + 1, on_state),
                BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, belay_string("pool"), on_state), 0);
-  assert_error(belay_semaphore_read(bed->client, request, belay_string("pool"), on_state),
+  assert_error(belay_semaphore_read(env->client, request, belay_string("pool"), on_state), 0);
+  assert_error(belay_semaphore_read(env->client, request, belay_string("pool"), on_state),
                BELAY_ESTATE);
   assert_error(belay_request_cancel(request), 0);
-  bed_until(bed, answer.told == 1);
+  env_until(env, answer.told == 1);
   assert_error(answer.status, BELAY_ECANCELED);
-  server_do(bed->server, "SET", "belay::semaphore::{pool}::permits", "x", NULL);
-  assert_error(belay_semaphore_resize(bed->client, request, belay_string("pool"), 1, on_state), 0);
-  bed_until(bed, answer.told == 2);
+  server_do(env->server, "SET", "belay::semaphore::{pool}::permits", "x", NULL);
+  assert_error(belay_semaphore_resize(env->client, request, belay_string("pool"), 1, on_state), 0);
+  env_until(env, answer.told == 2);
   assert_error(answer.status, BELAY_EWRONGTYPE);
 }
 

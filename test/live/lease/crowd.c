@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/base/never.h"
 #include "support/servers/process.h"
 
@@ -85,23 +85,23 @@ static int be_worker(const char *url, const char *fd, const char *number) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
   assert_ptr_not_equal(shared, MAP_FAILED);
   self = atoi(number);
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   for (int i = 0; i < LOCKERS; i++) {
     locker_t *locker = &lockers[i];
-    contender_t *c = locker->contender = contender_new(bed, "counter", NULL);
+    contender_t *c = locker->contender = contender_new(env, "counter", NULL);
     c->arg = locker;
     c->then = on_event;
-    uv_timer_init(&bed->loop, &locker->timer);
+    uv_timer_init(&env->loop, &locker->timer);
     locker->timer.data = locker;
     ask(locker);
   }
-  bed_run_for(bed, SECONDS * 1000);
+  env_run_for(env, SECONDS * 1000);
   over = true;
   for (int i = 0; i < LOCKERS; i++)
     (void)cancel(lockers[i].contender); /* those who wait */
-  bed_until(bed, all_idle(lockers));
+  env_until(env, all_idle(lockers));
   close_timers(lockers);
-  bed_close(bed);
+  env_close(env);
   printf("%u\n", losses);
   return 0;
 }
@@ -140,30 +140,30 @@ TEST_ON(no_lost_updates, server, server_start(NULL)) {
 }
 
 static int be_holder(const char *url, const char *ttl) {
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   belay_lock_options_t options = lock_options();
   options.ttl_ms = atoi(ttl);
   options.watchdog = BELAY_WATCHDOG_ON;
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   puts("held");
   fflush(stdout);
   belay_lock_ref(c->lock);
-  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  uv_run(&env->loop, UV_RUN_DEFAULT);
   return 1; /* it was to be killed */
 }
 
-BED_TEST(killed_holder_blocks_for_its_ttl) {
+ENV_TEST(killed_holder_blocks_for_its_ttl) {
   int64_t ttl = 700 * slow();
   char ttl_text[24], line[64];
-  contender_t *waiter = contender_new(bed, "door", NULL);
+  contender_t *waiter = contender_new(env, "door", NULL);
   snprintf(ttl_text, sizeof ttl_text, "%lld", (long long)ttl);
-  const char *argv[] = {process_self(), "--holder", server_url(bed->server), ttl_text, NULL};
+  const char *argv[] = {process_self(), "--holder", server_url(env->server), ttl_text, NULL};
   process_t holder = process_start(argv);
   assert_true(process_read_line(&holder, line, sizeof line));
   assert_error(acquire(waiter, 2 * ttl), BELAY_ETIMEDOUT); /* alive, it keeps it */
 
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   process_kill(&holder, SIGKILL);
   int64_t killed = clock_now();
   assert_error(outcome(waiter), 0);

@@ -13,10 +13,10 @@ NODES_TEST(fence_grows_with_each_grant, 1, 3, 5) {
     last = grow(i % 3 == 0 ? a : b, last);
 }
 
-BED_TEST(fence_of_plain_lock) {
+ENV_TEST(fence_of_plain_lock) {
   belay_lock_options_t options = with_ttl(10000);
   options.fencing = true;
-  contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
+  contender_t *a = contender_new(env, "door", &options), *b = contender_new(env, "door", &options);
   uint64_t last = 0;
   for (int i = 0; i < 100; i++)
     last = grow(i % 2 == 0 ? a : b, last);
@@ -48,12 +48,12 @@ NODES_TEST(fence_of_hold_is_constant, 1, 3) {
   assert_error(acquire(c, 5000 * slow()), 0);
   uint64_t fence = fence_of(c);
   assert_true(fence > 0);
-  bed_run_for(nodes->bed, kept_ttl() * 5 / 4); /* renewed some times */
+  env_run_for(nodes->env, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
   assert_int_equal(fence_of(c), fence);
   for (unsigned i = 0; i < nodes->n; i++)
     server_do(nodes->server[i], "SET", key_of(c), "somebody else", "PX", "600000", NULL);
-  bed_until(nodes->bed, c->lost == 1);
+  env_until(nodes->env, c->lost == 1);
   assert_int_equal(fence_of(c), 0);
   assert_error(try_lock(c), BELAY_EHELD);
   assert_int_equal(fence_of(c), 0);
@@ -73,7 +73,7 @@ TEST_IN(fencing_refused_with_exact_key, nodes, nodes_open(3, NULL)) {
   options.key = belay_string("door");
   assert_error(belay_redlock_new(nodes->client, 3, belay_string("door"), &options, &lock),
                BELAY_EINVAL);
-  assert_error(belay_lock_new(nodes->bed->client, belay_string("door"), &options, &lock),
+  assert_error(belay_lock_new(nodes->env->client, belay_string("door"), &options, &lock),
                BELAY_EINVAL);
 }
 
@@ -165,7 +165,7 @@ TEST(fence_grows_under_contention) {
     all[i]->arg = &queue;
     assert_error(begin_acquire(all[i], BELAY_FOREVER), 0);
   }
-  bed_until(nodes->bed, queue.grants >= 200);
+  env_until(nodes->env, queue.grants >= 200);
   assert_int_equal(queue.disorder, 0);
   nodes_close(nodes);
 }

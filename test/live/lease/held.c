@@ -2,14 +2,14 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 /* Each is renewed in the last quarter before a third of the ttl. FULL: on a fast machine. */
 enum { FULL = 100000, BATCH = 512, TTL_MS = 30000, SOONEST_MS = 7500, LATEST_MS = 10000 };
 enum { BYTES_EACH = 470 };
 
 typedef struct crowd {
-  bed_t *bed;
+  env_t *env;
   belay_lock_t **locks;
   size_t held, good, lost;
   uv_prepare_t turn;     /* once for each turn of the loop */
@@ -43,7 +43,7 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
 
 static size_t memory(const crowd_t *crowd) {
   belay_stats_t stats;
-  belay_stats(crowd->bed->belay, &stats);
+  belay_stats(crowd->env->belay, &stats);
   return (size_t)stats.memory_bytes;
 }
 
@@ -57,27 +57,27 @@ static void take_all(crowd_t *crowd) {
   for (size_t i = 0; i < crowd->held; i++) {
     char name[32];
     int len = snprintf(name, sizeof name, "lock-%zu", i);
-    assert_error(belay_lock_new(crowd->bed->client, belay_bytes(name, (size_t)len), &options,
+    assert_error(belay_lock_new(crowd->env->client, belay_bytes(name, (size_t)len), &options,
                                 &crowd->locks[i]),
                  0);
     assert_error(belay_lock_try(crowd->locks[i], on_counted), 0);
     if (i % BATCH == BATCH - 1)
-      bed_until(crowd->bed, crowd->good == i + 1);
+      env_until(crowd->env, crowd->good == i + 1);
   }
-  bed_until(crowd->bed, crowd->good == crowd->held);
+  env_until(crowd->env, crowd->good == crowd->held);
 }
 
 /* Runs until all have been renewed, and tells what that took. */
 static void watch(crowd_t *crowd) {
-  uint64_t commands = client_stats(crowd->bed).commands;
-  uv_prepare_init(&crowd->bed->loop, &crowd->turn);
+  uint64_t commands = client_stats(crowd->env).commands;
+  uv_prepare_init(&crowd->env->loop, &crowd->turn);
   crowd->turn.data = crowd;
   double began = crowd->began = processor_ms();
   uv_prepare_start(&crowd->turn, on_turn);
-  bed_until(crowd->bed, client_stats(crowd->bed).commands >= commands + crowd->held);
+  env_until(crowd->env, client_stats(crowd->env).commands >= commands + crowd->held);
   double spent = processor_ms() - began;
   uv_close((uv_handle_t *)&crowd->turn, NULL);
-  double renewals = (double)(client_stats(crowd->bed).commands - commands);
+  double renewals = (double)(client_stats(crowd->env).commands - commands);
   double share = spent / renewals * FULL / SOONEST_MS;
   print_message(
       "%.0f renewals: %.2f us of processor time each; of %d that is %.1f %% of one core, or less; "
@@ -94,18 +94,18 @@ static void let_go(crowd_t *crowd) {
   for (size_t i = 0; i < crowd->held; i++) {
     assert_error(belay_lock_release(crowd->locks[i], BELAY_DEFAULT, on_counted), 0);
     if (i % BATCH == BATCH - 1)
-      bed_until(crowd->bed, crowd->good == good + i + 1);
+      env_until(crowd->env, crowd->good == good + i + 1);
   }
-  bed_until(crowd->bed, crowd->good == good + crowd->held);
+  env_until(crowd->env, crowd->good == good + crowd->held);
 }
 
 TEST(hold_100000_locks) {
-  crowd_t crowd = {.bed = bed_open(NULL), .held = FULL / (size_t)slow()};
+  crowd_t crowd = {.env = env_open(NULL), .held = FULL / (size_t)slow()};
   crowd.locks = calloc(crowd.held, sizeof(belay_lock_t *));
   assert_non_null(crowd.locks);
   size_t empty = memory(&crowd);
   take_all(&crowd);
-  bed_settle(crowd.bed);
+  env_settle(crowd.env);
   size_t each = (memory(&crowd) - empty) / crowd.held;
   print_message("%zu held locks: %zu bytes each, with all that is kept for later\n", crowd.held,
                 each);
@@ -114,7 +114,7 @@ TEST(hold_100000_locks) {
   if (slow() == 1)
     assert_true(each <= BYTES_EACH);
   let_go(&crowd);
-  assert_int_equal(server_keys(crowd.bed->server), 0);
+  assert_int_equal(server_keys(crowd.env->server), 0);
   free(crowd.locks);
-  bed_close(crowd.bed);
+  env_close(crowd.env);
 }

@@ -76,7 +76,7 @@ static belay_lock_options_t options_of(step_id_t step) {
 }
 
 typedef struct victim {
-  bed_t *bed;
+  env_t *env;
   const step_t *step;
   step_id_t id;
   unsigned sent, kinds;
@@ -122,11 +122,11 @@ static void warm_up(void) {
     if (k < HELD_KINDS)
       player_await(&victim.second[k]);
     else
-      bed_run_for(victim.bed, 100 * slow());
+      env_run_for(victim.env, 100 * slow());
     player_leave(&victim.second[k]);
     player_await_left(&victim.second[k]);
   }
-  bed_settle(victim.bed);
+  env_settle(victim.env);
 }
 
 static void prepare(void) {
@@ -137,7 +137,7 @@ static void prepare(void) {
     return;
   FOR_KINDS(k, step)
   player_come(&victim.first[k]);
-  bed_run_for(victim.bed, 20);
+  env_run_for(victim.env, 20);
   FOR_KINDS(k, step)
   if (k < HELD_KINDS)
     player_await(&victim.first[k]);
@@ -145,8 +145,8 @@ static void prepare(void) {
     FOR_KINDS(k, step)
   player_come(&victim.second[k]);
   if (step == RENEWED)
-    bed_run_for(victim.bed, TTL * 3 / 2 * slow());
-  bed_run_for(victim.bed, (step == PASSING ? TTL / 3 : 100) * slow());
+    env_run_for(victim.env, TTL * 3 / 2 * slow());
+  env_run_for(victim.env, (step == PASSING ? TTL / 3 : 100) * slow());
 }
 
 static void act_with(player_t *p) {
@@ -185,11 +185,11 @@ static _Noreturn void be_victim(const char *url, const char *number) {
   client.stall_timeout_ms = 60000;
   victim.id = (step_id_t)atoi(number);
   victim.step = &steps[victim.id];
-  victim.bed = bed_open_at(url, &client);
+  victim.env = env_open_at(url, &client);
   belay_lock_options_t options = options_of(victim.id);
   FOR_KINDS(k, victim.id) {
-    player_init(&victim.first[k], victim.bed, victim.bed->client, k, 0, &options);
-    player_init(&victim.second[k], victim.bed, victim.bed->client, k, 1, &options);
+    player_init(&victim.first[k], victim.env, victim.env->client, k, 0, &options);
+    player_init(&victim.second[k], victim.env, victim.env->client, k, 1, &options);
     victim.kinds++;
   }
   prepare();
@@ -198,12 +198,12 @@ static _Noreturn void be_victim(const char *url, const char *number) {
   FOR_KINDS(k, victim.id)
   act_with(&victim.first[k]);
   if (victim.step->in_between) {
-    bed_until(victim.bed, victim.sent >= victim.kinds);
-    bed_run_for(victim.bed, 20); /* and written */
+    env_until(victim.env, victim.sent >= victim.kinds);
+    env_run_for(victim.env, 20); /* and written */
   }
   print_line("there");
   for (;;)
-    bed_run_for(victim.bed, 60000);
+    env_run_for(victim.env, 60000);
 }
 
 TEST_ROLE(victim, "--victim") {
@@ -214,7 +214,7 @@ typedef struct scene {
   step_id_t step;
   server_t *server;
   relay_t *wire; /* of the killed process, with TLS; else NULL */
-  bed_t *bed;
+  env_t *env;
   player_t holder[KINDS]; /* makes the waiters of this kind wait */
   player_t successor[KINDS], other[KINDS];
   int64_t killed, asked[KINDS]; /* time of the kill; time of the query for the rest of the lease */
@@ -224,17 +224,17 @@ typedef struct scene {
 static void open_scene(scene_t *s, step_id_t step) {
   belay_lock_options_t options = watched(20000 * slow());
   *s = (scene_t){.step = step, .server = server_start(NULL)};
-  s->bed = bed_open_at(server_url(s->server), NULL);
+  s->env = env_open_at(server_url(s->server), NULL);
   s->wire = servers_are_secure() ? relay_start(server_url(s->server)) : NULL;
-  belay_client_t *successors = bed_connect(s->bed, server_url(s->server), NULL);
-  belay_client_t *others = bed_connect(s->bed, server_url(s->server), NULL);
+  belay_client_t *successors = env_connect(s->env, server_url(s->server), NULL);
+  belay_client_t *others = env_connect(s->env, server_url(s->server), NULL);
   FOR_KINDS(k, step) {
-    player_init(&s->holder[k], s->bed, s->bed->client, k, 1, &options);
+    player_init(&s->holder[k], s->env, s->env->client, k, 1, &options);
     options.waiter_ttl_ms = WAITER_TTL * slow();
     belay_lock_options_t o = options;
     o.ttl_ms = steps[step].ttl * slow(); /* a latch's is everybody's */
-    player_init(&s->successor[k], s->bed, successors, k, 1, &o);
-    player_init(&s->other[k], s->bed, others, k, 0, &o);
+    player_init(&s->successor[k], s->env, successors, k, 1, &o);
+    player_init(&s->other[k], s->env, others, k, 0, &o);
     if (step != WAITING || k >= HELD_KINDS)
       continue;
     player_come(&s->holder[k]);
@@ -349,9 +349,9 @@ static void open_latch(scene_t *s) {
 static void pass_barrier(scene_t *s) {
   player_t *successor = &s->successor[BARRIER], *other = &s->other[BARRIER];
   int64_t rest = s->killed + WAITER_TTL * slow() * MS - clock_now();
-  bed_run_for(s->bed, (rest > 0 ? rest / MS : 0) + 300 * slow());
+  env_run_for(s->env, (rest > 0 ? rest / MS : 0) + 300 * slow());
   player_come(successor);
-  bed_run_for(s->bed, 100 * slow());
+  env_run_for(s->env, 100 * slow());
   assert_int_equal(successor->came, 0);
   player_come(other);
   player_await(successor);
@@ -363,8 +363,8 @@ static void pass_barrier(scene_t *s) {
 /* After all processes have ended, the remaining keys expire. */
 static void close_scene(scene_t *s) {
   char key[256] = "";
-  bed_settle(s->bed);
-  bed_close(s->bed);
+  env_settle(s->env);
+  env_close(s->env);
   expect_ttl_on_every_key(s->server);
   int64_t began = clock_now();
   if (has_step(LATCH,

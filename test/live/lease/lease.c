@@ -2,20 +2,20 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
-BED_TEST(extend_to_longer_ttl) {
+ENV_TEST(extend_to_longer_ttl) {
   belay_lock_options_t options = with_ttl(1000 * slow());
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   assert_error(extend(c, 60000), 0);
   assert_between(pttl_of(c), 55000, 60000);
   assert_between(remaining_ms(c), 55000, 60000 - 602);
   assert_int_equal(c->lost, 0);
 }
 
-BED_TEST(extend_to_shorter_ttl_is_local) {
+ENV_TEST(extend_to_shorter_ttl_is_local) {
   belay_lock_options_t options = with_ttl(60000);
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   int64_t short_ttl = 400 * slow(), began = clock_now();
   assert_error(begin_extend(c, short_ttl), 0);
   assert_true(remaining_ms(c) <= short_ttl - short_ttl / 100 - 2);
@@ -26,59 +26,59 @@ BED_TEST(extend_to_shorter_ttl_is_local) {
   assert_between(clock_since_ms(began), short_ttl * 9 / 10, short_ttl + lag());
 }
 
-BED_TEST(extend_to_shorter_ttl_is_renewed) {
-  contender_t *c = contender_new(bed, "door", NULL);
+ENV_TEST(extend_to_shorter_ttl_is_renewed) {
+  contender_t *c = contender_new(env, "door", NULL);
   int64_t short_ttl = kept_ttl();
   assert_ok(try_lock(c), extend(c, short_ttl));
-  bed_run_for(bed, 2 * short_ttl);
+  env_run_for(env, 2 * short_ttl);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
   assert_true(remaining_ms(c) <= short_ttl);
 }
 
-BED_TEST(extended_ttl_lasts_until_release) {
+ENV_TEST(extended_ttl_lasts_until_release) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   assert_error(extend(c, 3 * ttl), 0);
-  bed_until(bed, pttl_of(c) < 5 * ttl / 2);
-  bed_until(bed, pttl_of(c) > 5 * ttl / 2); /* it was renewed */
+  env_until(env, pttl_of(c) < 5 * ttl / 2);
+  env_until(env, pttl_of(c) > 5 * ttl / 2); /* it was renewed */
   assert_int_equal(c->lost, 0);
   assert_ok(release(c), try_lock(c));
   assert_true(pttl_of(c) <= ttl);
 }
 
-BED_TEST(extend_default_ttl) {
+ENV_TEST(extend_default_ttl) {
   belay_lock_options_t options = with_ttl(30000);
-  contender_t *c = contender_holding(bed, "door", &options);
-  bed_run_for(bed, 200 + 2 * lag());
+  contender_t *c = contender_holding(env, "door", &options);
+  env_run_for(env, 200 + 2 * lag());
   int64_t left = remaining_ms(c) + lag();
   assert_true(left < 30000 - 302);
   assert_error(extend(c, BELAY_DEFAULT), 0);
   assert_true(remaining_ms(c) > left);
 }
 
-BED_TEST(extend_in_wrong_state) {
-  contender_t *c = contender_new(bed, "door", NULL);
+ENV_TEST(extend_in_wrong_state) {
+  contender_t *c = contender_new(env, "door", NULL);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_error(begin_acquire(c, 0), 0);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_ok(outcome(c), begin_extend(c, 5000));
   assert_error(begin_extend(c, 5000), BELAY_ESTATE);
-  bed_until(bed, c->extended == 1);
+  env_until(env, c->extended == 1);
   assert_ok(c->extend_status, release(c));
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_int_equal(c->extended, 1);
 }
 
-BED_TEST(extend_without_a_callback) {
-  contender_t *c = contender_holding(bed, "door", NULL);
+ENV_TEST(extend_without_a_callback) {
+  contender_t *c = contender_holding(env, "door", NULL);
   assert_error(belay_lock_extend(c->lock, 60000, BELAY_DEFAULT, NULL), 0);
-  bed_until(bed, pttl_of(c) > 30000);
+  env_until(env, pttl_of(c) > 30000);
 }
 
-BED_TEST(extend_after_key_was_taken) {
-  contender_t *c = contender_holding(bed, "door", NULL);
+ENV_TEST(extend_after_key_was_taken) {
+  contender_t *c = contender_holding(env, "door", NULL);
   foreign_holder(c, 60000);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   await_loss(c, BELAY_LOST_TAKEN);
@@ -89,18 +89,18 @@ BED_TEST(extend_after_key_was_taken) {
   assert_between(pttl_of(c), 50000, 60000);
 }
 
-BED_TEST(release_cancels_extend) {
-  contender_t *c = contender_holding(bed, "door", NULL);
+ENV_TEST(release_cancels_extend) {
+  contender_t *c = contender_holding(env, "door", NULL);
   assert_ok(begin_extend(c, 60000), begin_release(c), outcome(c));
   assert_error(extend_outcome(c), BELAY_ECANCELED);
-  expect_keys(bed, 0);
+  expect_keys(env, 0);
 }
 
-BED_TEST(watchdog_renews) {
+ENV_TEST(watchdog_renews) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
-  contender_t *holder = contender_holding(bed, "door", &options);
-  contender_t *other = contender_new(bed, "door", NULL);
+  contender_t *holder = contender_holding(env, "door", &options);
+  contender_t *other = contender_new(env, "door", NULL);
   assert_error(acquire(other, 2 * ttl), BELAY_ETIMEDOUT);
   assert_int_equal(holder->lost, 0);
   assert_true(is_on_server(holder));
@@ -109,30 +109,30 @@ BED_TEST(watchdog_renews) {
   assert_error(release(holder), 0);
 }
 
-BED_TEST(no_watchdog_reports_one_loss) {
+ENV_TEST(no_watchdog_reports_one_loss) {
   int64_t ttl = 300 * slow();
   belay_lock_options_t options = with_ttl(ttl);
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   int64_t left = remaining_ms(c), began = clock_now();
-  bed_until(bed, c->lost > 0);
+  env_until(env, c->lost > 0);
   assert_between(clock_since_ms(began), left - 5, left + lag());
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_error(belay_lock_error(c->lock), 0);
   assert_each(BELAY_ENOTOWNER, release(c), extend(c, 5000));
-  bed_run_for(bed, ttl);
+  env_run_for(env, ttl);
   assert_int_equal(c->lost, 1);
-  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(server_keys(env->server), 0);
   assert_error(try_lock(c), 0); /* and it can be taken again */
 }
 
 /* The ttl of the key some time after it was taken, renewal being due after 1000 ms. */
 static int64_t pttl_after_a_renewal_is_due(belay_lock_options_t options) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   options.renew_after_ms = 1000;
-  contender_t *c = contender_holding(bed, "door", &options);
-  bed_run_for(bed, 1400);
+  contender_t *c = contender_holding(env, "door", &options);
+  env_run_for(env, 1400);
   int64_t left = pttl_of(c);
-  bed_close(bed);
+  env_close(env);
   return left;
 }
 
@@ -144,30 +144,30 @@ TEST(watchdog_default) {
   assert_between(pttl_after_a_renewal_is_due(off), 8000, 8700);
 }
 
-BED_TEST(max_hold_ends_renewal) {
+ENV_TEST(max_hold_ends_renewal) {
   int64_t ttl = kept_ttl(), most = 2 * ttl;
   belay_lock_options_t options = watched(ttl);
   options.max_hold_ms = most;
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   int64_t began = clock_now();
   await_loss(c, BELAY_LOST_MAX_HOLD);
   assert_between(clock_since_ms(began), most - 10, most + ttl + lag());
   assert_error(release(c), BELAY_ENOTOWNER);
 }
 
-BED_TEST(release_in_time_is_no_loss) {
+ENV_TEST(release_in_time_is_no_loss) {
   int64_t ttl = 200 * slow();
   belay_lock_options_t options = with_ttl(ttl);
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   assert_error(release(c), 0);
-  bed_run_for(bed, 2 * ttl);
+  env_run_for(env, 2 * ttl);
   assert_int_equal(c->lost, 0);
 }
 
-BED_TEST(drift_shortens_lease) {
+ENV_TEST(drift_shortens_lease) {
   belay_lock_options_t options = with_ttl(10000);
   options.drift_ms = 4000;
-  contender_t *c = contender_holding(bed, "door", &options);
+  contender_t *c = contender_holding(env, "door", &options);
   assert_between(remaining_ms(c), 5000, 6000);
   assert_between(pttl_of(c), 8000, 10000);
 }

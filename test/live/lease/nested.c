@@ -75,7 +75,7 @@ static bool is_up(const belay_client_t *client) {
 TEST(connection_breaks_during_round) {
   nodes_t *nodes = nodes_open(3, NULL);
   relay_t *wire = relay_start(server_url(nodes->server[0]));
-  belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(wire), NULL), nodes->client[1],
+  belay_client_t *clients[] = {env_connect(nodes->env, relay_url(wire), NULL), nodes->client[1],
                                nodes->client[2]};
   belay_lock_options_t options = unhurried_options(10000 * slow());
   options.fencing = true;
@@ -83,12 +83,12 @@ TEST(connection_breaks_during_round) {
   for (unsigned i = 0; i < LOCKS; i++) {
     char name[16];
     snprintf(name, sizeof name, "door %u", i);
-    c[i] = contender_over(nodes->bed, clients, 3, name, &options);
+    c[i] = contender_over(nodes->env, clients, 3, name, &options);
     assert_ok(acquire(c[i], 5000 * slow()), release(c[i]));
     c[i]->then = look;
   }
-  bed_until(nodes->bed, is_up(clients[0])); /* a majority does without it */
-  bed_settle(nodes->bed);
+  env_until(nodes->env, is_up(clients[0])); /* a majority does without it */
+  env_settle(nodes->env);
   relay_delay(
       wire, 100 * (int)slow()); /* its grants are still on their way when the number is proposed */
   grants = 0;
@@ -114,20 +114,20 @@ TEST(duplicate_server_is_released) {
   relay_lead(third, "unix:///none");
   belay_client_options_t options = client_options();
   options.reconnect_max_ms = 50;
-  belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(first), &options),
+  belay_client_t *clients[] = {env_connect(nodes->env, relay_url(first), &options),
                                nodes->client[1],
-                               bed_connect(nodes->bed, relay_url(third), &options)};
+                               env_connect(nodes->env, relay_url(third), &options)};
   belay_lock_options_t lock = unhurried_options(20000 * slow());
-  contender_t *c = contender_over(nodes->bed, clients, 3, "door", &lock);
+  contender_t *c = contender_over(nodes->env, clients, 3, "door", &lock);
   assert_error(acquire(c, 5000 * slow()), 0);
-  bed_run_for(nodes->bed, lock.timeout_ms + 100); /* the third one has not been reached */
+  env_run_for(nodes->env, lock.timeout_ms + 100); /* the third one has not been reached */
   relay_lead(third, server_url(nodes->server[0]));
   relay_lead(first, "unix:///none");
   relay_cut(first);
   for (int i = 0; i < 50 && extend(c, 20000 * slow()) != 0; i++)
-    bed_run_for(nodes->bed, 50);
+    env_run_for(nodes->env, 50);
   assert_ok(c->extend_status, release(c));
-  bed_until(nodes->bed, nodes_value(nodes, 0, c) == NULL);
+  env_until(nodes->env, nodes_value(nodes, 0, c) == NULL);
   nodes_close(nodes);
   relay_stop(first);
   relay_stop(third);
@@ -190,7 +190,7 @@ TEST_IN(grant_expires_before_callback, nodes, nodes_open(3, NULL)) {
     for (int i = 0; i < 2; i++)
       if (remaining_ms(c[i]) > 0)
         (void)release(c[i]);
-    bed_until(nodes->bed, remaining_ms(c[0]) == 0 && remaining_ms(c[1]) == 0);
+    env_until(nodes->env, remaining_ms(c[0]) == 0 && remaining_ms(c[1]) == 0);
     nodes_settle(nodes);
   }
   assert_true(expired);

@@ -73,23 +73,23 @@ TEST_IN(trust_with_known_run_id, nodes, nodes_open(3, NULL)) {
 TEST(quarantine_of_plain_lock) {
   needs_one_server("a quarantine");
   int64_t began = clock_now();
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_lock_options_t options = quarantine_options();
-  contender_t *c = contender_new(bed, "door", &options);
+  contender_t *c = contender_new(env, "door", &options);
   ask_until(c, BELAY_VOTE_QUARANTINED, 1);
   assert_error(try_lock(c), BELAY_EQUARANTINED);
   assert_true(belay_err_retryable(BELAY_EQUARANTINED));
-  bed_settle(bed);
+  env_settle(env);
   assert_null(value_of(c));
   assert_error(wait_for(c), 0);
   assert_true(clock_since_ms(began) >= MAX_TTL);
   assert_true(is_on_server(c));
-  bed_close(bed);
+  env_close(env);
 }
 
-BED_TEST(quarantine_default_of_plain_lock) {
-  (void)contender_holding(bed, "door", NULL);
-  assert_int_equal(server_keys(bed->server), 1);
+ENV_TEST(quarantine_default_of_plain_lock) {
+  (void)contender_holding(env, "door", NULL);
+  assert_int_equal(server_keys(env->server), 1);
 }
 
 VISIT_TEST(max_ttl_mismatch, visit()) {
@@ -149,7 +149,7 @@ static void extend_until_it_counts(nodes_t *nodes, contender_t *c, int64_t resta
   do {
     assert_error(extend(c, MAX_TTL), 0);
     nodes_settle(nodes);
-    bed_run_for(nodes->bed, 10);
+    env_run_for(nodes->env, 10);
     said[tally_of(c).node[0].vote]++;
   } while (said[BELAY_VOTE_GRANTED] == 0);
   assert_true(clock_since_ms(restarted) >= MAX_TTL);
@@ -180,10 +180,10 @@ static void expect_no_vote_by_renewals(bool heard) {
   server_restart(nodes->server[0]);
   int64_t restarted = clock_now();
   do {
-    int before = nodes->bed->pongs;
-    assert_error(begin_ping(nodes->bed), 0);
-    bed_until(nodes->bed, nodes->bed->pongs > before);
-  } while (nodes->bed->pong_status != 0);
+    int before = nodes->env->pongs;
+    assert_error(begin_ping(nodes->env), 0);
+    env_until(nodes->env, nodes->env->pongs > before);
+  } while (nodes->env->pong_status != 0);
   if (!heard)
     server_pause(nodes->server[0]);
   assert_error(wait_for(c), 0);
@@ -223,7 +223,7 @@ VISIT_TEST(reconnect_keeps_vote, visit()) {
     for (unsigned i = 0; i < 3; i++)
       (void)server_ask(nodes->server[i], "CLIENT", "KILL", "TYPE", "normal", NULL);
     assert_error(wait_for(c), 0);
-    bed_run_for(nodes->bed, 50);
+    env_run_for(nodes->env, 50);
     assert_int_equal(tally_of(c).votes[BELAY_VOTE_QUARANTINED], 0);
     (void)release(c);
     ask_until(c, BELAY_VOTE_GRANTED, 3);
@@ -253,14 +253,14 @@ TEST(many_clients_wait_for_fresh_servers) {
   belay_client_t *clients[3];
   for (size_t i = 0; i < 12; i++) {
     for (unsigned j = 0; j < 3 && i % 3 == 0; j++)
-      clients[j] = bed_connect(nodes->bed, server_url(nodes->server[j]), NULL);
-    crowd.all[i] = contender_over(nodes->bed, clients, 3, "door", &options);
+      clients[j] = env_connect(nodes->env, server_url(nodes->server[j]), NULL);
+    crowd.all[i] = contender_over(nodes->env, clients, 3, "door", &options);
     crowd.all[i]->then = pass_it_on;
     crowd.all[i]->arg = &crowd;
   }
   for (size_t i = 0; i < 12; i++)
     assert_error(begin_acquire(crowd.all[i], BELAY_FOREVER), 0);
-  bed_until(nodes->bed, crowd.grants == 12);
+  env_until(nodes->env, crowd.grants == 12);
   assert_never(crowd.overlaps > 0);
   for (unsigned i = 0; i < 3; i++)
     expect_marker_of(nodes->server[i]);
@@ -272,67 +272,67 @@ TEST(many_clients_wait_for_fresh_servers) {
  * itself would send far more. */
 #define VAIN_ASKS (VAIN_MS / 25 + 10)
 
-static bed_t *bed_without_info(void) {
-  bed_t *bed = bed_open(NULL);
-  server_do(bed->server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info",
+static env_t *env_without_info(void) {
+  env_t *env = env_open(NULL);
+  server_do(env->server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info",
             NULL);
-  return bed;
+  return env;
 }
 
-static belay_client_t *guest_of(bed_t *bed) {
+static belay_client_t *guest_of(env_t *env) {
   static char url[256];
-  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(bed->server));
-  return bed_connect(bed, url, NULL);
+  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(env->server));
+  return env_connect(env, url, NULL);
 }
 
 /* The number of SET commands and script calls. */
-static int64_t asks_of(bed_t *bed) {
-  return server_calls(bed->server, "set") + server_calls(bed->server, "eval") +
-         server_calls(bed->server, "evalsha");
+static int64_t asks_of(env_t *env) {
+  return server_calls(env->server, "set") + server_calls(env->server, "eval") +
+         server_calls(env->server, "evalsha");
 }
 
 /* n waiters for a held lock: each of them tries and undoes at its own pace. */
-static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
-  int64_t before = asks_of(bed);
+static void expect_patience(env_t *env, contender_t *const *c, int64_t n) {
+  int64_t before = asks_of(env);
   for (int64_t i = 0; i < n; i++)
     assert_int_equal(begin_acquire(c[i], VAIN_MS), 0);
   for (int64_t i = 0; i < n; i++)
     assert_true(outcome(c[i]) < 0);
-  bed_settle(bed);
-  assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
+  env_settle(env);
+  assert_between(asks_of(env) - before, 2 * n, 4 * n * VAIN_ASKS);
 }
 
-static void expect_no_wake_by_own_undo(bed_t *bed, bool fair) {
+static void expect_no_wake_by_own_undo(env_t *env, bool fair) {
   belay_lock_options_t options = quarantine_options();
   options.fair = fair;
-  contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
+  contender_t *c = contender_of(env, guest_of(env), "door", &options);
   assert_error(try_lock(c), BELAY_EQUARANTINED);
-  expect_patience(bed, &c, 1);
+  expect_patience(env, &c, 1);
 }
 
-TEST_IN(own_undo_does_not_wake, bed, bed_without_info()) {
-  expect_no_wake_by_own_undo(bed, false);
+TEST_IN(own_undo_does_not_wake, env, env_without_info()) {
+  expect_no_wake_by_own_undo(env, false);
 }
 
-TEST_IN(own_undo_does_not_wake_queue, bed, bed_without_info()) {
-  expect_no_wake_by_own_undo(bed, true);
+TEST_IN(own_undo_does_not_wake_queue, env, env_without_info()) {
+  expect_no_wake_by_own_undo(env, true);
 }
 
-TEST_IN(undos_of_two_contenders_do_not_wake, bed, bed_without_info()) {
+TEST_IN(undos_of_two_contenders_do_not_wake, env, env_without_info()) {
   belay_lock_options_t options = quarantine_options();
   contender_t *c[2];
   for (int i = 0; i < 2; i++)
-    c[i] = contender_of(bed, guest_of(bed), "door", &options);
-  expect_patience(bed, c, 2);
+    c[i] = contender_of(env, guest_of(env), "door", &options);
+  expect_patience(env, c, 2);
 }
 
-BED_TEST(own_undo_does_not_wake_without_replicas) {
+ENV_TEST(own_undo_does_not_wake_without_replicas) {
   belay_lock_options_t options = with_ttl(TTL);
   options.min_replicas = 1;
   options.replica_timeout_ms = 1;
-  contender_t *c = contender_new(bed, "door", &options);
+  contender_t *c = contender_new(env, "door", &options);
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
-  expect_patience(bed, &c, 1);
+  expect_patience(env, &c, 1);
 }
 
 TEST_BEGIN {

@@ -167,7 +167,7 @@ static bool comes_right(const contender_t *c, const pattern_t *pattern) {
   while (wrong_votes(c, pattern, true) > 0) {
     if (clock_since_ms(began) > 1000 * slow())
       return false;
-    bed_run_for(c->bed, 5);
+    env_run_for(c->env, 5);
   }
   return true;
 }

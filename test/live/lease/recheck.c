@@ -1,6 +1,6 @@
 /* A holder with a watchdog asks at once when the server may have lost the lease, not at its next
  * renewal, which these tests do not reach. */
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/nodes.h"
 #include "support/fixtures/admin/views.h"
 
@@ -12,19 +12,19 @@ static belay_lock_options_t long_options(void) {
   return options;
 }
 
-static contender_t *hold(bed_t *bed, bool fair) {
+static contender_t *hold(env_t *env, bool fair) {
   belay_lock_options_t options = long_options();
   options.fair = fair;
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
-  contender_t *c = contender_of(bed, client, "door", &options);
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
+  contender_t *c = contender_of(env, client, "door", &options);
   assert_error(acquire(c, 10000 * slow()), 0);
   return c;
 }
 
 /* Waits until the first queries, which follow the subscription, are answered. */
-static void hold_quietly(bed_t *bed, const contender_t *c) {
-  bed_until(bed, server_calls(bed->server, "pexpire") > 0 || c->lost > 0);
-  bed_settle(bed);
+static void hold_quietly(env_t *env, const contender_t *c) {
+  env_until(env, server_calls(env->server, "pexpire") > 0 || c->lost > 0);
+  env_settle(env);
 }
 
 static void expect_lost_soon(contender_t *c, int64_t since) {
@@ -32,19 +32,19 @@ static void expect_lost_soon(contender_t *c, int64_t since) {
   assert_true(clock_since_ms(since) < SOON_MS);
 }
 
-BED_TEST(empty_server_is_noticed) {
-  contender_t *c = hold(bed, false);
+ENV_TEST(empty_server_is_noticed) {
+  contender_t *c = hold(env, false);
   int64_t began = clock_now();
-  server_kill(bed->server);
-  server_restart(bed->server);
+  server_kill(env->server);
+  server_restart(env->server);
   expect_lost_soon(c, began);
 }
 
-BED_TEST(server_back_with_data) {
-  contender_t *c = hold(bed, false);
-  server_restart_keeping(bed->server);
-  bed_until(bed, server_calls(bed->server, "pexpire") > 0); /* of the new run */
-  bed_settle(bed);
+ENV_TEST(server_back_with_data) {
+  contender_t *c = hold(env, false);
+  server_restart_keeping(env->server);
+  env_until(env, server_calls(env->server, "pexpire") > 0); /* of the new run */
+  env_settle(env);
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
 }
@@ -56,11 +56,11 @@ TEST_IN(one_of_three_servers_back_empty, nodes, nodes_open(3, NULL)) {
   options.quarantine = BELAY_QUARANTINE_OFF;
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(acquire(c, 10000 * slow()), 0);
-  bed_until(nodes->bed, nodes_holding(nodes, c) == 3);
+  env_until(nodes->env, nodes_holding(nodes, c) == 3);
   int64_t began = clock_now();
   nodes_kill(nodes, 1);
   nodes_restart(nodes, 1);
-  bed_until(nodes->bed, c->lost > 0 || server_calls(nodes->server[0], "get") > 0);
+  env_until(nodes->env, c->lost > 0 || server_calls(nodes->server[0], "get") > 0);
   assert_true(clock_since_ms(began) < SOON_MS);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
@@ -68,27 +68,27 @@ TEST_IN(one_of_three_servers_back_empty, nodes, nodes_open(3, NULL)) {
 
 TEST(break_is_noticed) {
   for (int fair = 0; fair < 2; fair++) {
-    bed_t *bed = bed_open(NULL);
-    contender_t *c = hold(bed, fair == 1);
-    hold_quietly(bed, c);
+    env_t *env = env_open(NULL);
+    contender_t *c = hold(env, fair == 1);
+    hold_quietly(env, c);
     assert_int_equal(c->lost, 0);
     int64_t began = clock_now();
     view_t view;
     belay_broken_t broken;
-    assert_error(view_held(bed, BELAY_HELD_LOCK, "door", &view), 0);
-    assert_error(break_held(bed, &view.held, &broken), 0);
+    assert_error(view_held(env, BELAY_HELD_LOCK, "door", &view), 0);
+    assert_error(break_held(env, &view.held, &broken), 0);
     assert_int_equal(broken.removed, 1);
     expect_lost_soon(c, began);
-    bed_close(bed);
+    env_close(env);
   }
 }
 
 /* The loss of the lease may have been missed while the subscription was down. */
-BED_TEST(break_without_subscription) {
-  contender_t *c = hold(bed, false);
-  hold_quietly(bed, c);
+ENV_TEST(break_without_subscription) {
+  contender_t *c = hold(env, false);
+  hold_quietly(env, c);
   int64_t began = clock_now();
-  server_do(bed->server, "DEL", key_of(c), NULL);
-  server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  server_do(env->server, "DEL", key_of(c), NULL);
+  server_do(env->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   expect_lost_soon(c, began);
 }

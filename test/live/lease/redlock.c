@@ -36,7 +36,7 @@ TEST_IN(same_key_as_plain_lock, nodes, nodes_open(3, NULL)) {
   assert_error(try_lock(c), 0);
   nodes_settle(nodes);
   for (unsigned i = 0; i < 3; i++) {
-    contender_t *plain = contender_of(nodes->bed, nodes->client[i], "door", NULL);
+    contender_t *plain = contender_of(nodes->env, nodes->client[i], "door", NULL);
     assert_error(try_lock(plain), BELAY_EHELD);
   }
 }
@@ -49,20 +49,20 @@ TEST(tcp_and_unix_servers) {
   belay_client_t *clients[NODES];
   for (int i = 0; i < NODES; i++)
     servers[i] = server_start(i % 2 == 0 ? &tcp : NULL);
-  bed_t *bed = bed_open_with(servers[0], NULL);
-  clients[0] = bed->client;
+  env_t *env = env_open_with(servers[0], NULL);
+  clients[0] = env->client;
   for (int i = 1; i < NODES; i++)
-    clients[i] = bed_connect(bed, server_url(servers[i]), NULL);
+    clients[i] = env_connect(env, server_url(servers[i]), NULL);
   belay_lock_options_t options = unhurried_options(10000);
-  contender_t *c = contender_over(bed, clients, NODES, "door", &options);
+  contender_t *c = contender_over(env, clients, NODES, "door", &options);
   assert_error(try_lock(c), 0);
-  bed_settle(bed);
+  env_settle(env);
   assert_int_equal(tally_of(c).votes[BELAY_VOTE_GRANTED], NODES);
   assert_error(release(c), 0);
-  bed_settle(bed);
+  env_settle(env);
   for (int i = 0; i < NODES; i++)
     assert_int_equal(server_keys(servers[i]), 0);
-  bed_close(bed);
+  env_close(env);
   for (int i = 1; i < NODES; i++)
     server_stop(servers[i]);
 }
@@ -70,9 +70,9 @@ TEST(tcp_and_unix_servers) {
 #define NOWHERE "unix:///nowhere/%u"
 
 /* Creates a lock and closes it; returns the error of the constructor. */
-static int make(bed_t *bed, belay_client_t *const *clients, size_t n,
+static int make(env_t *env, belay_client_t *const *clients, size_t n,
                 const belay_lock_options_t *options) {
-  belay_lock_t *lock = (belay_lock_t *)bed;
+  belay_lock_t *lock = (belay_lock_t *)env;
   int error = belay_redlock_new(clients, n, belay_string("door"), options, &lock);
   if (error == 0) {
     assert_error(belay_lock_close(lock, NULL), 0);
@@ -102,63 +102,63 @@ static const struct {
              {15, false, 0, 8},
              {16, false, BELAY_EINVAL, 0}};
 
-TEST_IN(numbers_of_nodes, bed, bed_open_at("unix:///nowhere", NULL)) {
+TEST_IN(numbers_of_nodes, env, env_open_at("unix:///nowhere", NULL)) {
   belay_client_t *clients[BELAY_NODES_MAX + 1];
   for (unsigned i = 0; i <= BELAY_NODES_MAX; i++) {
     char url[32];
     snprintf(url, sizeof url, NOWHERE, i);
-    clients[i] = bed_connect(bed, url, NULL);
+    clients[i] = env_connect(env, url, NULL);
   }
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     belay_lock_options_t options = lock_options();
     options.allow_small = sizes[i].allow_small;
-    assert_error(make(bed, clients, sizes[i].n, &options), sizes[i].expected);
+    assert_error(make(env, clients, sizes[i].n, &options), sizes[i].expected);
     if (sizes[i].expected != 0)
       continue;
-    contender_t *c = contender_over(bed, clients, sizes[i].n, "door", &options);
+    contender_t *c = contender_over(env, clients, sizes[i].n, "door", &options);
     assert_int_equal(tally_of(c).nodes, sizes[i].n);
     assert_int_equal(tally_of(c).quorum, sizes[i].quorum);
   }
 }
 
 /* A client with another owner or namespace than the others. */
-static belay_client_t *stranger(bed_t *bed, const char *owner, const char *space) {
+static belay_client_t *stranger(env_t *env, const char *owner, const char *space) {
   belay_client_options_t options = client_options();
   options.owner = owner;
   if (space != NULL) {
     options.namespace_parts = &space;
     options.namespace_count = 1;
   }
-  return bed_connect(bed, "unix:///nowhere/else", &options);
+  return env_connect(env, "unix:///nowhere/else", &options);
 }
 
 TEST(invalid_clients) {
-  bed_t *bed = bed_open_at("unix:///nowhere/0", NULL), *other = bed_open_at("unix:///x", NULL);
-  belay_client_t *a = bed->client, *b = bed_connect(bed, "unix:///nowhere/1", NULL);
-  belay_client_t *c = bed_connect(bed, "unix:///nowhere/2", NULL);
+  env_t *env = env_open_at("unix:///nowhere/0", NULL), *other = env_open_at("unix:///x", NULL);
+  belay_client_t *a = env->client, *b = env_connect(env, "unix:///nowhere/1", NULL);
+  belay_client_t *c = env_connect(env, "unix:///nowhere/2", NULL);
   const struct {
     belay_client_t *clients[3];
     const char *detail;
   } cases[] = {
       {{a, b, a}, "clients[2]: the same client as clients[0]"},
       {{a, b, b}, "clients[2]: the same client as clients[1]"},
-      {{a, stranger(bed, "somebody", NULL), c}, "clients[1]: another owner than clients[0]"},
-      {{a, b, stranger(bed, NULL, "elsewhere")}, "clients[2]: another namespace than clients[0]"},
+      {{a, stranger(env, "somebody", NULL), c}, "clients[1]: another owner than clients[0]"},
+      {{a, b, stranger(env, NULL, "elsewhere")}, "clients[2]: another namespace than clients[0]"},
       {{a, b, other->client}, "clients[2]: on another loop than clients[0]"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_error(make(bed, cases[i].clients, 3, NULL), BELAY_EINVAL);
-    assert_string_equal(belay_detail(bed->belay), cases[i].detail);
+    assert_error(make(env, cases[i].clients, 3, NULL), BELAY_EINVAL);
+    assert_string_equal(belay_detail(env->belay), cases[i].detail);
   }
-  assert_error(make(bed, (belay_client_t *[]){a, b, c}, 3, NULL), 0);
-  assert_error(make(bed, (belay_client_t *[]){a, b, NULL}, 3, NULL), BELAY_EINVAL);
-  assert_error(make(bed, (belay_client_t *[]){NULL, b, c}, 3, NULL), BELAY_EINVAL);
-  assert_error(make(bed, NULL, 3, NULL), BELAY_EINVAL);
-  bed_close(other);
-  bed_close(bed);
+  assert_error(make(env, (belay_client_t *[]){a, b, c}, 3, NULL), 0);
+  assert_error(make(env, (belay_client_t *[]){a, b, NULL}, 3, NULL), BELAY_EINVAL);
+  assert_error(make(env, (belay_client_t *[]){NULL, b, c}, 3, NULL), BELAY_EINVAL);
+  assert_error(make(env, NULL, 3, NULL), BELAY_EINVAL);
+  env_close(other);
+  env_close(env);
 }
 
-TEST_IN(node_timeout_range, bed, bed_open_at("unix:///nowhere/0", NULL)) {
+TEST_IN(node_timeout_range, env, env_open_at("unix:///nowhere/0", NULL)) {
   static const struct {
     int64_t ttl_ms, timeout_ms;
     int expected;
@@ -167,13 +167,13 @@ TEST_IN(node_timeout_range, bed, bed_open_at("unix:///nowhere/0", NULL)) {
       {50, 5, 0},       {50, 6, BELAY_EINVAL},       {20, 5, 0},     {20, 6, BELAY_EINVAL},
       {10000, 1, 0},    {10000, 0, BELAY_EINVAL}};
   belay_client_t *clients[3];
-  clients[0] = bed->client;
-  clients[1] = bed_connect(bed, "unix:///nowhere/1", NULL);
-  clients[2] = bed_connect(bed, "unix:///nowhere/2", NULL);
+  clients[0] = env->client;
+  clients[1] = env_connect(env, "unix:///nowhere/1", NULL);
+  clients[2] = env_connect(env, "unix:///nowhere/2", NULL);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     belay_lock_options_t options = redlock_options(cases[i].ttl_ms);
     options.timeout_ms = cases[i].timeout_ms;
-    assert_error(make(bed, clients, 3, &options), cases[i].expected);
+    assert_error(make(env, clients, 3, &options), cases[i].expected);
   }
 }
 
@@ -181,7 +181,7 @@ TEST_IN(node_timeout_range, bed, bed_open_at("unix:///nowhere/0", NULL)) {
 static void open_twins(nodes_t *nodes, belay_client_t *clients[3]) {
   clients[0] = nodes->client[0];
   clients[1] = nodes->client[1];
-  clients[2] = bed_connect(nodes->bed, server_url(nodes->server[1]), NULL);
+  clients[2] = env_connect(nodes->env, server_url(nodes->server[1]), NULL);
 }
 
 /* One server's two votes would be a majority of three. */
@@ -192,7 +192,7 @@ TEST(duplicate_server_found_by_acquire) {
     nodes_t *nodes = nodes_open(2, NULL);
     open_twins(nodes, clients);
     belay_lock_options_t options = unhurried_options(10000);
-    contender_t *c = contender_over(nodes->bed, clients, 3, "door", &options);
+    contender_t *c = contender_over(nodes->env, clients, 3, "door", &options);
     nodes_pause(nodes, 1);
     assert_error(acquire(c, waits[i]), BELAY_EDUPLICATE);
     nodes_resume(nodes);
@@ -207,7 +207,7 @@ TEST_IN(duplicate_server_has_one_vote, nodes, nodes_open(2, NULL)) {
   belay_client_t *clients[3];
   open_twins(nodes, clients);
   belay_lock_options_t options = unhurried_options(10000);
-  contender_t *c = contender_over(nodes->bed, clients, 3, "door", &options);
+  contender_t *c = contender_over(nodes->env, clients, 3, "door", &options);
   for (int i = 0; i < 20; i++) {
     int status = try_lock(c);
     assert_error(status, status == 0 ? 0 : BELAY_EDUPLICATE);
@@ -224,11 +224,11 @@ TEST_IN(duplicate_server_found_by_constructor, nodes, nodes_open(2, NULL)) {
   belay_client_t *clients[3];
   open_twins(nodes, clients);
   for (int i = 0; i < 3; i++) {
-    contender_t *plain = contender_of(nodes->bed, clients[i], "another door", NULL);
+    contender_t *plain = contender_of(nodes->env, clients[i], "another door", NULL);
     assert_error(acquire(plain, 10000), 0); /* connected */
     assert_error(release(plain), 0);
   }
-  assert_error(make(nodes->bed, clients, 3, NULL), BELAY_EDUPLICATE);
+  assert_error(make(nodes->env, clients, 3, NULL), BELAY_EDUPLICATE);
 }
 
 /* Makes the server refuse with this error. */
@@ -249,7 +249,7 @@ static void prepare_status(nodes_t *nodes, contender_t *c, int status) {
     nodes_occupy(nodes, 0, c, 60000);
   } else if (status == BELAY_EUNREACHABLE) {
     nodes_kill(nodes, 1);
-    bed_run_for(nodes->bed, 50);
+    env_run_for(nodes->env, 50);
   } else if (status == BELAY_EUNKNOWN) {
     nodes_pause(nodes, 1);
   } else if (status != 0) {
@@ -265,7 +265,7 @@ TEST(statuses_of_one_node) {
       nodes_t *nodes = nodes_open(1, NULL);
       belay_lock_options_t options = redlock_options(10000);
       options.timeout_ms = prompt_ms();
-      contender_t *c = plain ? contender_new(nodes->bed, "door", &options)
+      contender_t *c = plain ? contender_new(nodes->env, "door", &options)
                              : nodes_contender(nodes, "door", &options);
       nodes_warm(nodes);
       prepare_status(nodes, c, statuses[i]);
@@ -297,7 +297,7 @@ static void lose(size_t i, bool warm) {
   if (warm)
     nodes_warm(nodes);
   nodes_kill(nodes, losses[i].killed);
-  bed_run_for(nodes->bed, 20);
+  env_run_for(nodes->env, 20);
   assert_error(try_lock(c), losses[i].expected);
   if (c->status == 0)
     assert_error(release(c), 0);
@@ -346,7 +346,7 @@ TEST_IN(waiter_acquires_when_majority_is_back, nodes, nodes_open(5, NULL)) {
   nodes_warm(nodes);
   nodes_kill(nodes, 3);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(nodes->bed, 300);
+  env_run_for(nodes->env, 300);
   assert_int_equal(c->ended, 0);
   nodes_restart(nodes, 1);
   assert_error(outcome(c), 0);

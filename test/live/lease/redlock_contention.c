@@ -66,7 +66,7 @@ TEST(three_contenders_for_five_nodes) {
     race.resting[i] = true;
   }
   nodes_warm(race.nodes);
-  bed_until(race.nodes->bed, !race_goes_on(&race));
+  env_until(race.nodes->env, !race_goes_on(&race));
   assert_int_equal(race.failed, 0);
   assert_never(race.together > 0);
   for (unsigned i = 0; i < CONTENDERS; i++)
@@ -120,7 +120,7 @@ static void expect_all_undone(nodes_t *nodes, unsigned paused) {
   nodes_expect_no_key(nodes);
   for (unsigned i = 0; i < paused; i++)
     assert_true(server_calls(nodes->server[i], "set") > 0);
-  bed_run_for(nodes->bed, 50);
+  env_run_for(nodes->env, 50);
   assert_int_equal(nodes_keys(nodes), 0);
 }
 
@@ -145,7 +145,7 @@ PAUSED_TEST(late_grants_after_failure, 3, 5) {
 
 PAUSED_TEST(late_grants_after_cancel, 3, 5) {
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(nodes->bed, 20);
+  env_run_for(nodes->env, 20);
   assert_error(cancel(c), 0);
   assert_error(outcome(c), BELAY_ECANCELED);
   expect_all_undone(nodes, paused);
@@ -153,7 +153,7 @@ PAUSED_TEST(late_grants_after_cancel, 3, 5) {
 
 PAUSED_TEST(late_grants_after_close, 3, 5) {
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(nodes->bed, 20);
+  env_run_for(nodes->env, 20);
   int64_t began = clock_now();
   assert_error(close_lock(c), 0);
   assert_true(clock_since_ms(began) < 15000); /* and not for the ttl */
@@ -184,10 +184,10 @@ static void expect_late_grants_to_stay(bool wait) {
       assert_int_equal(nodes_holding(nodes, c), 5 - paused);
     }
     nodes_resume(nodes);
-    bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
+    env_until(nodes->env, nodes_holding(nodes, c) == 5);
     if (wait)
       assert_error(extend(c, BELAY_DEFAULT), 0);
-    bed_until(nodes->bed, granted(c) == 5);
+    env_until(nodes->env, granted(c) == 5);
     assert_error(release(c), 0);
     nodes_expect_no_key(nodes);
     nodes_close(nodes);
@@ -208,7 +208,7 @@ TEST(stalled_node_is_skipped) {
   contender_t *c = open_paused(1);
   nodes_t *nodes = c->arg;
   assert_error(try_lock(c), 0);
-  bed_run_for(nodes->bed, NODE_TIMEOUT_MS * 3 / 2);
+  env_run_for(nodes->env, NODE_TIMEOUT_MS * 3 / 2);
   assert_error(release(c), 0);
   for (int i = 0; i < 20; i++) {
     assert_ok(try_lock(c), release(c));
@@ -315,8 +315,8 @@ static void take_step(random_run_t *run) {
   }
 }
 
-static bool is_any_left(const bed_t *bed) {
-  for (const contender_t *c = bed->first; c != NULL; c = c->next)
+static bool is_any_left(const env_t *env) {
+  for (const contender_t *c = env->first; c != NULL; c = c->next)
     if (c->lock != NULL)
       return true;
   return false;
@@ -324,21 +324,21 @@ static bool is_any_left(const bed_t *bed) {
 
 static void run_random_steps(uint32_t seed) {
   random_run_t run = {.nodes = nodes_open(5, NULL), .seed = seed};
-  bed_t *bed = run.nodes->bed;
+  env_t *env = run.nodes->env;
   for (unsigned i = 0; i < HANDLES; i++)
     reopen(&run, i);
   nodes_warm(run.nodes);
   for (unsigned i = 0; i < STEPS; i++) {
     take_step(&run);
     if (draw(&run, 2) == 0)
-      bed_run_for(bed, draw(&run, 15));
+      env_run_for(env, draw(&run, 15));
   }
   nodes_resume(run.nodes);
   for (unsigned i = 0; i < FAULTY; i++)
     restart_if_dead(&run, i);
   for (unsigned i = 0; i < HANDLES; i++)
     assert_error(begin_close(run.handle[i]), 0);
-  bed_until(bed, !is_any_left(bed));
+  env_until(env, !is_any_left(env));
   nodes_settle(run.nodes);
   if (nodes_keys(run.nodes) != 0)
     fail_msg("seed %u leaves %d keys", seed, (int)nodes_keys(run.nodes));

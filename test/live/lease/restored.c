@@ -15,7 +15,7 @@ static contender_t *held(remote_t *remote) {
 /* By all nodes, not only by a majority. */
 static contender_t *held_by_all(remote_t *remote) {
   contender_t *c = held(remote);
-  bed_until(remote->nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
+  env_until(remote->nodes->env, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
   return c;
 }
 
@@ -26,7 +26,7 @@ static void lose_key(remote_t *remote, unsigned node, contender_t *c) {
 /* A renewal that a majority grants, when the third one has said too what it has to say. */
 static void renew(contender_t *c) {
   assert_error(extend(c, LONG_TTL), 0);
-  bed_until(c->bed, tally_of(c).node[2].vote != BELAY_VOTE_NONE);
+  env_until(c->env, tally_of(c).node[2].vote != BELAY_VOTE_NONE);
 }
 
 /* An extend that reaches the first and the third one, whose answers come too late. */
@@ -36,7 +36,7 @@ static void extend_in_vain(remote_t *remote, contender_t *c) {
   (void)extend(c, LONG_TTL);
   relay_delay(remote->wire[0], 0);
   relay_delay(remote->wire[2], 0);
-  bed_run_for(remote->nodes->bed, 2 * BEYOND_MS); /* nothing is on its way any more */
+  env_run_for(remote->nodes->env, 2 * BEYOND_MS); /* nothing is on its way any more */
 }
 
 /* The third node has lost the key and has it again; the second one does not answer. */
@@ -59,7 +59,7 @@ TEST_IN(restored_key_does_not_count, remote, remote_open(3)) {
   contender_t *c = held_and_restored(remote);
   int64_t deadline = believed_until(c);
   while (extend(c, LONG_TTL) == BELAY_ENOQUORUM) /* and it does not come to count by being asked */
-    bed_run_for(remote->nodes->bed, LONG_TTL / 30);
+    env_run_for(remote->nodes->env, LONG_TTL / 30);
   await_loss_at(c, deadline);
 }
 
@@ -80,7 +80,7 @@ TEST_IN(restored_key_is_no_refusal, remote, remote_open(3)) {
   contender_t *c = held_by_all(remote);
   lose_key(remote, 1, c);
   assert_error(extend(c, LONG_TTL), 0);
-  bed_until(c->bed, tally_of(c).node[1].vote != BELAY_VOTE_NONE);
+  env_until(c->env, tally_of(c).node[1].vote != BELAY_VOTE_NONE);
   lose_key(remote, 1, c);
   server_do(remote->nodes->server[2], "ACL", "SETUSER", "default", "-evalsha", "-eval", NULL);
   assert_each(BELAY_ENOQUORUM, extend(c, LONG_TTL), belay_lock_error(c->lock));
@@ -95,7 +95,7 @@ TEST_IN(lost_retake_does_not_count, remote, remote_open(3)) {
   lose_key(remote, 2, c);
   extend_in_vain(remote, c);
   assert_true(extend(c, LONG_TTL) != 0);
-  bed_until(remote->nodes->bed, c->lost == 1);
+  env_until(remote->nodes->env, c->lost == 1);
 }
 
 /* It is known that it has lost it, and an extend whose answers come too late has set it again. */

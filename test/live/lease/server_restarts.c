@@ -63,7 +63,7 @@ TEST_IN(majority_lost_data_without_quarantine, nodes, nodes_open(3, NULL)) {
   contender_t *holder = nodes_contender(nodes, "door", &options);
   contender_t *other = nodes_contender(nodes, "door", &options);
   assert_error(wait_for(holder), 0);
-  bed_until(nodes->bed, nodes_holding(nodes, holder) == 3);
+  env_until(nodes->env, nodes_holding(nodes, holder) == 3);
   server_restart(nodes->server[0]);
   server_restart(nodes->server[1]);
   assert_error(acquire(other, 5 * SECONDS * slow()), 0);
@@ -75,14 +75,14 @@ TEST_IN(key_is_restored_on_empty_node, nodes, seasoned(3)) {
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(wait_for(c), 0);
-  bed_until(nodes->bed, nodes_holding(nodes, c) == 3);
+  env_until(nodes->env, nodes_holding(nodes, c) == 3);
   server_restart(nodes->server[2]);
-  bed_until(nodes->bed, nodes_value(nodes, 2, c) != NULL);
+  env_until(nodes->env, nodes_value(nodes, 2, c) != NULL);
   /* the lease time that was left when the renewal began */
   assert_true(server_integer(nodes->server[2], "PTTL", key_of(c), NULL) <= TTL * 4 / 5);
   assert_int_equal(nodes_holding(nodes, c), 3);
-  bed_until(nodes->bed, tally_of(c).node[2].vote == BELAY_VOTE_RESTORED);
-  bed_until(nodes->bed, tally_of(c).node[2].vote == BELAY_VOTE_GRANTED);
+  env_until(nodes->env, tally_of(c).node[2].vote == BELAY_VOTE_RESTORED);
+  env_until(nodes->env, tally_of(c).node[2].vote == BELAY_VOTE_GRANTED);
   assert_int_equal(c->lost, 0);
   assert_error(release(c), 0);
   nodes_expect_no_key(nodes);
@@ -110,23 +110,23 @@ TEST_IN(server_back_with_old_data, nodes, seasoned(1)) {
 /* A primary, a replica of it that has been up for as long, and a client for each; the marker is
  * on both. */
 typedef struct replication {
-  bed_t *bed;
+  env_t *env;
   server_t *primary, *replica;
   belay_client_t *of_primary, *of_replica;
 } replication_t;
 
 static contender_t *at(replication_t *replication, belay_client_t *client) {
   belay_lock_options_t options = quarantine_options();
-  return contender_over(replication->bed, &client, 1, "door", &options);
+  return contender_over(replication->env, &client, 1, "door", &options);
 }
 
 static replication_t replication_open(void) {
   replication_t replication = {.primary = server_start(&(server_options_t){.address = "127.0.0.1"}),
                                .replica =
                                    server_start(&(server_options_t){.address = "127.0.0.1"})};
-  replication.bed = bed_open_with(replication.primary, NULL);
-  replication.of_primary = replication.bed->client;
-  replication.of_replica = bed_connect(replication.bed, server_url(replication.replica), NULL);
+  replication.env = env_open_with(replication.primary, NULL);
+  replication.of_primary = replication.env->client;
+  replication.of_replica = env_connect(replication.env, server_url(replication.replica), NULL);
   ask_until(at(&replication, replication.of_primary), BELAY_VOTE_GRANTED, 1);
   server_follow(replication.replica, replication.primary);
   assert_non_null(marker(replication.replica, "server"));
@@ -135,7 +135,7 @@ static replication_t replication_open(void) {
 }
 
 static void replication_close(replication_t *replication) {
-  bed_close(replication->bed); /* and the primary */
+  env_close(replication->env); /* and the primary */
   server_stop(replication->replica);
 }
 

@@ -1,11 +1,11 @@
 /* Clients that want one lock again and again take turns, although the server tells the newest
  * listener of a release first and the one that has just released it could ask before all others. */
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 enum { CLIENTS = 6, HOLD_MS = 20, WARM = 2 * CLIENTS, GRANTS = 10 * CLIENTS };
 
 typedef struct turns {
-  bed_t *bed;
+  env_t *env;
   contender_t *c[CLIENTS];
   uv_timer_t timer[CLIENTS];
   unsigned grants[CLIENTS], all;
@@ -40,17 +40,17 @@ static void on_ended(contender_t *c, event_t event) {
 }
 
 TEST(turns_of_many_clients) {
-  turns_t turns = {.bed = bed_open(NULL)};
+  turns_t turns = {.env = env_open(NULL)};
   for (unsigned i = 0; i < CLIENTS; i++) {
-    belay_client_t *client = bed_connect(turns.bed, server_url(turns.bed->server), NULL);
-    turns.c[i] = contender_of(turns.bed, client, "door", NULL);
+    belay_client_t *client = env_connect(turns.env, server_url(turns.env->server), NULL);
+    turns.c[i] = contender_of(turns.env, client, "door", NULL);
     turns.c[i]->arg = &turns;
     turns.c[i]->then = on_ended;
-    uv_timer_init(&turns.bed->loop, &turns.timer[i]);
+    uv_timer_init(&turns.env->loop, &turns.timer[i]);
     turns.timer[i].data = turns.c[i];
     assert_error(begin_acquire(turns.c[i], BELAY_FOREVER), 0);
   }
-  bed_until(turns.bed, turns.all >= WARM + GRANTS);
+  env_until(turns.env, turns.all >= WARM + GRANTS);
   turns.over = true;
   unsigned least = GRANTS, most = 0;
   for (unsigned i = 0; i < CLIENTS; i++) {
@@ -60,5 +60,5 @@ TEST(turns_of_many_clients) {
   }
   print_message("grants of a client: %u to %u\n", least, most);
   assert_true(least > 0 && most <= 3 * least);
-  bed_close(turns.bed);
+  env_close(turns.env);
 }

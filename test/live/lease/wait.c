@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "scripts.gen.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/deployments/fake.h"
 
 typedef struct record {
@@ -68,11 +68,11 @@ static void check_record(const record_t *record) {
 TEST(wait_follows_its_write) {
   record_t record = {.count = 0};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = record_command, .arg = &record});
-  bed_t *bed = bed_open_at(fake_url(fake), NULL);
+  env_t *env = env_open_at(fake_url(fake), NULL);
   belay_lock_options_t options = with_ttl(10000 * slow());
   options.min_replicas = 1;
-  contender_t *a = contender_new(bed, "a", &options), *b = contender_new(bed, "b", &options);
-  contender_t *plain = contender_new(bed, "plain", NULL);
+  contender_t *a = contender_new(env, "a", &options), *b = contender_new(env, "b", &options);
+  contender_t *plain = contender_new(env, "plain", NULL);
   contender_t *all[] = {a, plain, b};
   for (int i = 0; i < 10; i++) {
     for (int j = 0; j < 3; j++)
@@ -85,7 +85,7 @@ TEST(wait_follows_its_write) {
     for (int j = 0; j < 3; j++)
       assert_error(outcome(all[j]), 0);
   }
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
   check_record(&record);
 }
@@ -97,15 +97,15 @@ TEST(wait_follows_its_write) {
 TEST(unsent_wait_is_not_unknown) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 50;
-  bed_t *bed = bed_open_at("unix:///nonexistent/socket", &client);
+  env_t *env = env_open_at("unix:///nonexistent/socket", &client);
   belay_lock_options_t options = lock_options();
   options.min_replicas = 1;
   contender_t *c[TRIES];
   for (int i = 0; i < TRIES; i++) {
-    c[i] = contender_new(bed, "door", &options);
+    c[i] = contender_new(env, "door", &options);
     assert_error(begin_acquire(c[i], 0), 0);
   }
   for (int i = 0; i < TRIES; i++)
     assert_error(outcome(c[i]), BELAY_EUNREACHABLE);
-  bed_close(bed);
+  env_close(env);
 }

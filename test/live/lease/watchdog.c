@@ -62,7 +62,7 @@ HELD_TEST(renewed_by_majority, renewed(kept_ttl())) {
   const int64_t ttl_ms = kept_ttl();
   nodes_kill(nodes, 2);
   for (int i = 0; i < 4; i++) {
-    bed_run_for(nodes->bed, ttl_ms / 2);
+    env_run_for(nodes->env, ttl_ms / 2);
     assert_true(belay_lock_remaining_us(c->lock) > 0);
   }
   assert_int_equal(c->lost, 0);
@@ -76,11 +76,11 @@ HELD_TEST(renewed_with_stalled_minority, renewed(kept_ttl())) {
   const int64_t ttl_ms = kept_ttl();
   nodes_pause(nodes, 2);
   for (int i = 0; i < 4; i++) {
-    bed_run_for(nodes->bed, ttl_ms / 2);
+    env_run_for(nodes->env, ttl_ms / 2);
     assert_true(belay_lock_remaining_us(c->lock) > 0);
   }
   nodes_resume(nodes);
-  bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
+  env_until(nodes->env, nodes_holding(nodes, c) == 5);
   assert_int_equal(c->lost, 0);
   assert_error(release(c), 0);
   nodes_expect_no_key(nodes);
@@ -90,8 +90,8 @@ HELD_TEST(renewed_with_stalled_minority, renewed(kept_ttl())) {
 HELD_TEST(empty_nodes_get_the_key, renewed(kept_ttl())) {
   for (unsigned i = 0; i < 5; i++) {
     server_restart(nodes->server[i]);
-    bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
-    bed_run_for(nodes->bed, kept_ttl()); /* renewed at least once more, and it counts again */
+    env_until(nodes->env, nodes_holding(nodes, c) == 5);
+    env_run_for(nodes->env, kept_ttl()); /* renewed at least once more, and it counts again */
   }
   assert_int_equal(c->lost, 0);
   assert_true(belay_lock_remaining_us(c->lock) > 0);
@@ -128,9 +128,9 @@ HELD_TEST(expires_with_killed_majority, renewed(kept_ttl())) {
 
 HELD_TEST(majority_back_in_time, renewed(2 * kept_ttl())) {
   nodes_pause(nodes, 4);
-  bed_run_for(nodes->bed, kept_ttl());
+  env_run_for(nodes->env, kept_ttl());
   nodes_resume(nodes);
-  bed_run_for(nodes->bed, 3 * kept_ttl());
+  env_run_for(nodes->env, 3 * kept_ttl());
   assert_int_equal(c->lost, 0);
   assert_int_equal(nodes_holding(nodes, c), 5);
 }
@@ -150,7 +150,7 @@ static void lose_on(unsigned count, bool occupy) {
   for (unsigned i = 0; i < count; i++)
     take_away(nodes, c, i, occupy);
   int64_t began = clock_now();
-  bed_until(nodes->bed, c->lost == 1 || clock_since_ms(began) > ttl_ms * 5 / 4);
+  env_until(nodes->env, c->lost == 1 || clock_since_ms(began) > ttl_ms * 5 / 4);
   if (count < 3) {
     assert_int_equal(c->lost, 0);
     assert_int_equal(nodes_holding(nodes, c), occupy ? 5 - count : 5);
@@ -195,7 +195,7 @@ static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned no
                                      int64_t apart_ms) {
   int64_t left_ms = 0;
   for (int i = 0; i < 2 && nodes_value(nodes, node, c) == NULL; i++) {
-    bed_run_for(nodes->bed, apart_ms);
+    env_run_for(nodes->env, apart_ms);
     left_ms = remaining_ms(c);
     assert_error(extend(c, BELAY_DEFAULT), 0);
     nodes_settle(nodes);
@@ -221,8 +221,8 @@ HELD_TEST(restored_keys_make_no_majority, renewed(kept_ttl())) {
   forget(nodes, c, 0);
   forget(nodes, c, 1);
   int64_t deadline = believed_until(c);
-  bed_until(nodes->bed, nodes_holding(nodes, c) == 4);
-  bed_run_for(nodes->bed, 20 * slow());
+  env_until(nodes->env, nodes_holding(nodes, c) == 4);
+  env_run_for(nodes->env, 20 * slow());
   assert_error(extend(c, 60000), BELAY_ENOQUORUM);
   await_loss_at(c, deadline);
   server_restart(nodes->server[2]);
@@ -273,14 +273,14 @@ HELD_TEST(late_restored_key_counts, unhurried_options(60000)) {
   assert_int_equal(nodes_holding(nodes, c), 5);
   pause_pair(nodes, 3); /* and first to answer in the next */
   assert_error(begin_extend(c, BELAY_DEFAULT), 0);
-  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_RESTORED] == 2);
+  env_until(nodes->env, tally_of(c).votes[BELAY_VOTE_RESTORED] == 2);
   resume_pair(nodes, 3);
   assert_error(extend_outcome(c), 0);
   nodes_settle(nodes);
   forget(nodes, c, 2);
   pause_pair(nodes, 0);
   assert_error(begin_extend(c, BELAY_DEFAULT), 0);
-  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_HELD] == 1);
+  env_until(nodes->env, tally_of(c).votes[BELAY_VOTE_HELD] == 1);
   assert_true(belay_lock_remaining_us(c->lock) > 0);
   resume_pair(nodes, 0);
   assert_error(extend_outcome(c), 0);
@@ -329,7 +329,7 @@ static void while_waiting(nodes_t *nodes, contender_t *c) {
   for (unsigned i = 0; i < 3; i++)
     nodes_occupy(nodes, i, c, 60000);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(nodes->bed, 30);
+  env_run_for(nodes->env, 30);
 }
 
 static void while_being_acquired(nodes_t *nodes, contender_t *c) {
@@ -357,10 +357,10 @@ TEST(close_of_one_client) {
       contender_t *c = nodes_contender(nodes, "door", &options);
       nodes_warm(nodes);
       doings[i].enter(nodes, c);
-      assert_error(begin_close_of(nodes->bed, nodes->client[node]), 0);
+      assert_error(begin_close_of(nodes->env, nodes->client[node]), 0);
       assert_error(begin_close(c), BELAY_ECLOSING);
       nodes_resume(nodes);
-      bed_until(nodes->bed, nodes->bed->client_closed == 1);
+      env_until(nodes->env, nodes->env->client_closed == 1);
       c->lock = NULL;
       assert_int_equal(c->ended, c->begun);
       assert_error(c->status, doings[i].status);

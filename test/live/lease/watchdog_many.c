@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/client/client.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 enum { HELD = 10000, BATCH = 250, TRIPS_MAX = 100, WAITERS = 5000 };
 #define BYTES_EACH 656
@@ -35,7 +35,7 @@ static void count(void *ctx, const belay_trace_t *trace) {
 }
 
 typedef struct crowd {
-  bed_t *bed;
+  env_t *env;
   belay_lock_t *locks[HELD];
   size_t ended, failed, lost;
   trips_t trips;
@@ -61,7 +61,7 @@ static belay_lock_t *make(crowd_t *crowd, const char *name) {
   options.watchdog = BELAY_WATCHDOG_ON;
   options.on_lost = on_lost;
   options.data = crowd;
-  assert_error(belay_lock_new(crowd->bed->client, belay_string(name), &options, &lock), 0);
+  assert_error(belay_lock_new(crowd->env->client, belay_string(name), &options, &lock), 0);
   return lock;
 }
 
@@ -71,7 +71,7 @@ static crowd_t *open_crowd(void) {
   belay_client_options_t options = client_options();
   options.trace = count;
   options.trace_ctx = &crowd->trips;
-  crowd->bed = bed_open(&options);
+  crowd->env = env_open(&options);
   return crowd;
 }
 
@@ -83,8 +83,8 @@ static void hold_all(crowd_t *crowd) {
     crowd->locks[i] = make(crowd, name);
     assert_error(belay_lock_try(crowd->locks[i], on_ended), 0);
     if (i % BATCH == BATCH - 1) {
-      bed_until(crowd->bed, crowd->ended == i + 1);
-      bed_run_for(crowd->bed, PERIOD / 80);
+      env_until(crowd->env, crowd->ended == i + 1);
+      env_run_for(crowd->env, PERIOD / 80);
     }
   }
   assert_int_equal(crowd->failed, 0);
@@ -92,7 +92,7 @@ static void hold_all(crowd_t *crowd) {
 
 static void close_crowd(crowd_t *crowd) {
   assert_int_equal(crowd->lost, 0);
-  bed_close(crowd->bed);
+  env_close(crowd->env);
   free(crowd);
 }
 
@@ -105,11 +105,11 @@ TEST(renewals_share_batches) {
   crowd_t *crowd = open_crowd();
   hold_all(crowd);
   usleep((useconds_t)(PERIOD * 1000)); /* all are due together, */
-  bed_run_for(crowd->bed, 3 * PERIOD); /* but not for long */
+  env_run_for(crowd->env, 3 * PERIOD); /* but not for long */
   size_t trips = 0;
   for (int i = 0; i < 5 && !is_spread(trips); i++) { /* each standstill makes many due together */
     trips_t before = crowd->trips;
-    bed_until(crowd->bed, crowd->trips.renewals - before.renewals >= 2 * HELD);
+    env_until(crowd->env, crowd->trips.renewals - before.renewals >= 2 * HELD);
     trips = crowd->trips.trips - before.trips;
     print_message("%d renewals of %d leases in %zu round trips\n", 2 * HELD, HELD, trips);
   }
@@ -130,16 +130,16 @@ TEST(memory_does_not_grow) {
   int64_t ms = seconds != NULL ? (int64_t)atoi(seconds) * 1000 : 3 * PERIOD;
   crowd_t *crowd = open_crowd();
   hold_all(crowd);
-  bed_run_for(crowd->bed, 2 * PERIOD);
+  env_run_for(crowd->env, 2 * PERIOD);
   usleep((useconds_t)(PERIOD * 1000)); /* all are due together: the most that is ever under way */
-  bed_run_for(crowd->bed, 2 * PERIOD);
+  env_run_for(crowd->env, 2 * PERIOD);
   int64_t before = in_use();
   size_t renewals = crowd->trips.renewals;
-  bed_run_for(crowd->bed, ms);
+  env_run_for(crowd->env, ms);
   int64_t growth = in_use() - before;
   /* a stalled process has more calls in flight */
   for (int i = 0; i < 100 && growth > GROWTH_MAX; i++) {
-    bed_run_for(crowd->bed, PERIOD / 10);
+    env_run_for(crowd->env, PERIOD / 10);
     growth = in_use() - before;
   }
   print_message("%d leases, %zu renewals in %lld s: %lld KiB of memory, and %lld KiB more\n", HELD,
@@ -154,16 +154,16 @@ TEST(memory_of_waiter) {
   crowd_t *crowd = open_crowd();
   belay_lock_t *holder = make(crowd, "door");
   assert_error(belay_lock_try(holder, on_ended), 0);
-  bed_until(crowd->bed, crowd->ended == 1);
+  env_until(crowd->env, crowd->ended == 1);
   for (size_t i = 0; i < WAITERS; i++) {
-    size_t bytes = crowd->bed->bytes;
+    size_t bytes = crowd->env->bytes;
     crowd->locks[i] = make(crowd, "door");
     assert_error(belay_lock_acquire(crowd->locks[i], BELAY_FOREVER, on_ended), 0);
-    assert_true(crowd->bed->bytes - bytes <= BYTES_EACH);
+    assert_true(crowd->env->bytes - bytes <= BYTES_EACH);
   }
-  uint64_t calls = client_stats(crowd->bed).calls;
-  bed_run_for(crowd->bed, PERIOD / 4);
+  uint64_t calls = client_stats(crowd->env).calls;
+  env_run_for(crowd->env, PERIOD / 4);
   /* The first of them asks now and then, and the others do not. */
-  assert_true(client_stats(crowd->bed).calls - calls <= WAITERS / 100);
+  assert_true(client_stats(crowd->env).calls - calls <= WAITERS / 100);
   close_crowd(crowd);
 }

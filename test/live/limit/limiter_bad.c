@@ -10,10 +10,10 @@
 
 /* ---- arguments ---- */
 
-static void expect_detail(bed_t *bed, size_t row, int error, const char *detail) {
-  if (error != BELAY_EINVAL || strstr(belay_detail(bed->belay), detail) == NULL)
+static void expect_detail(env_t *env, size_t row, int error, const char *detail) {
+  if (error != BELAY_EINVAL || strstr(belay_detail(env->belay), detail) == NULL)
     fail_msg("row %zu: %s: \"%s\", not \"%s\"", row, belay_err_name(error),
-             belay_detail(bed->belay), detail);
+             belay_detail(env->belay), detail);
 }
 
 #define B BELAY_LIMIT_BUCKET
@@ -70,35 +70,35 @@ static const struct {
     {{{B, 1, S, 1, false}, {B, 1, S, 1, false}}, 5, "limits: NULL, or not 1 to 4"},
 };
 
-BED_TEST(invalid_policies) {
+ENV_TEST(invalid_policies) {
   belay_limit_t good = bucket_limit(1, S, 1);
-  belay_limiter_t *limiter, *standing = limiter_new(bed, &good, 1);
+  belay_limiter_t *limiter, *standing = limiter_new(env, &good, 1);
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
     belay_limiter_options_t options = limiter_options(policies[i].limits, policies[i].n);
-    int error = belay_limiter_new(bed->client, &options, &limiter);
+    int error = belay_limiter_new(env->client, &options, &limiter);
     if (policies[i].detail == NULL) {
       if (error != 0)
-        fail_msg("row %zu: %s", i, belay_detail(bed->belay));
+        fail_msg("row %zu: %s", i, belay_detail(env->belay));
       assert_error(belay_limiter_close(limiter, NULL), 0);
       continue;
     }
-    expect_detail(bed, i, error, policies[i].detail);
+    expect_detail(env, i, error, policies[i].detail);
     assert_null(limiter);
-    expect_detail(bed, i, belay_limiter_reconfigure(standing, policies[i].limits, policies[i].n),
+    expect_detail(env, i, belay_limiter_reconfigure(standing, policies[i].limits, policies[i].n),
                   policies[i].detail);
   }
-  expect_detail(bed, 0, belay_limiter_reconfigure(standing, NULL, 1), "limits: NULL");
-  assert_int_equal(take(bed, standing, "k", 1)->remaining, 0); /* it is as it was */
+  expect_detail(env, 0, belay_limiter_reconfigure(standing, NULL, 1), "limits: NULL");
+  assert_int_equal(take(env, standing, "k", 1)->remaining, 0); /* it is as it was */
 }
 
-BED_TEST(refused_calls) {
+ENV_TEST(refused_calls) {
   static char key[BELAY_LIMITER_KEY_MAX + 1];
   belay_limit_t limits[2] = {bucket_limit(1, S, 5), {.kind = F, .count = 5, .period_us = S}};
-  belay_limiter_t *l = limiter_new(bed, limits, 1), *windows = limiter_new(bed, limits, 2);
+  belay_limiter_t *l = limiter_new(env, limits, 1), *windows = limiter_new(env, limits, 2);
   belay_request_t request = {0}, *q = &request;
   belay_receipt_t receipt = {{5}}, empty = {{0}};
   belay_reservation_t reservation = {{0}};
-#define REFUSED(call, detail) expect_detail(bed, __LINE__, call, detail)
+#define REFUSED(call, detail) expect_detail(env, __LINE__, call, detail)
   REFUSED(belay_limiter_take(l, q, belay_bytes(NULL, 1), 1, on_answer), "key");
   REFUSED(belay_limiter_take(l, q, belay_string(key), 1, on_answer), "key");
   REFUSED(belay_limiter_take(l, q, belay_bytes(key, sizeof key), 1, on_answer), "key");
@@ -135,7 +135,7 @@ BED_TEST(refused_calls) {
   belay_limiter_stats(l, NULL);
   assert_int_equal(receipt.belay_private[0], 5); /* nothing was used up */
   ask_t ask = {0};
-  assert_error(belay_limiter_take(l, asked(bed, &ask), belay_bytes(key, 1), 1, on_answer), 0);
+  assert_error(belay_limiter_take(l, asked(env, &ask), belay_bytes(key, 1), 1, on_answer), 0);
   assert_error(belay_limiter_take(l, &ask.request, belay_bytes(key, 1), 1, on_answer),
                BELAY_ESTATE);
   assert_error(belay_limiter_refund(l, &ask.request, belay_bytes(key, 1), &receipt, 1, on_answer),
@@ -179,20 +179,20 @@ static void expect_survival(const plot_t *plot) {
   belay_client_options_t options = client_options();
   options.reconnect_min_ms = 1;
   options.reconnect_max_ms = 20;
-  bed_t *bed = bed_open_at(fake_url(fake), &options);
+  env_t *env = env_open_at(fake_url(fake), &options);
   for (size_t i = 0; i < sizeof answered_policies / sizeof *answered_policies; i++) {
     belay_limiter_t *limiter =
-        limiter_new(bed, answered_policies[i], answered_policies[i][1].kind != 0 ? 2 : 1);
+        limiter_new(env, answered_policies[i], answered_policies[i][1].kind != 0 ? 2 : 1);
     belay_receipt_t receipt = {{5, 0, 1, 2, 3, 4, 5, 6}};
-    const belay_limiter_result_t *result = i % 3 == 0   ? take(bed, limiter, "k", 5)
-                                           : i % 3 == 1 ? peek(bed, limiter, "k")
-                                                        : refund(bed, limiter, "k", &receipt, 5);
+    const belay_limiter_result_t *result = i % 3 == 0   ? take(env, limiter, "k", 5)
+                                           : i % 3 == 1 ? peek(env, limiter, "k")
+                                                        : refund(env, limiter, "k", &receipt, 5);
     assert_error(result->cause, BELAY_EPROTO);
     assert_int_equal(result->verdict, BELAY_INDETERMINATE);
     assert_int_equal(result->remaining, -1);
     assert_error(belay_limiter_close(limiter, NULL), 0);
   }
-  bed_close(bed);
+  env_close(env);
   fake_stop(fake);
 }
 
@@ -233,7 +233,7 @@ TEST(invalid_numbers) {
 enum { PENDING = 6 };
 
 typedef struct ending {
-  bed_t *bed;
+  env_t *env;
   belay_limiter_t *limiter;
   ask_t ask[PENDING];
   int what, calls;
@@ -260,10 +260,10 @@ static void end_it(ask_t *ask) {
     assert_error(belay_limiter_reconfigure(ending->limiter, &limit, 1), BELAY_ECLOSING);
     break;
   case 1:
-    assert_error(begin_client_close(ending->bed), 0);
+    assert_error(begin_client_close(ending->env), 0);
     break;
   case 2:
-    assert_error(begin_belay_close(ending->bed), 0);
+    assert_error(begin_belay_close(ending->env), 0);
     break;
   default:
     for (int i = 1; i < PENDING; i++)
@@ -271,7 +271,7 @@ static void end_it(ask_t *ask) {
     assert_error(belay_request_cancel(&ask->request), BELAY_ESTATE);
     return;
   }
-  assert_true(belay_limiter_take(ending->limiter, asked(ending->bed, ask), belay_string("k"), 1,
+  assert_true(belay_limiter_take(ending->limiter, asked(ending->env, ask), belay_string("k"), 1,
                                  on_answer) == BELAY_ECLOSING);
   ask->begun--;
 }
@@ -281,36 +281,36 @@ static void end_it(ask_t *ask) {
 TEST(end_in_callback) {
   for (int what = 0; what < 4; what++) {
     static ending_t ending;
-    bed_t *bed = bed_open(NULL);
-    ending = (ending_t){.bed = bed, .what = what};
+    env_t *env = env_open(NULL);
+    ending = (ending_t){.env = env, .what = what};
     belay_limit_t limit = bucket_limit(1, 10 * S, 2);
     belay_limiter_options_t options = limiter_options(&limit, 1);
     options.data = &ending;
-    belay_limiter_t *l = ending.limiter = limiter_with(bed, bed->client, &options);
-    (void)taken(bed, l, "k", 2);
+    belay_limiter_t *l = ending.limiter = limiter_with(env, env->client, &options);
+    (void)taken(env, l, "k", 2);
     ask_t *a = ending.ask;
     a[0].then = end_it;
     a[0].arg = &ending;
-    start_wait(bed, l, &a[1], "k", 1, 60 * S);
-    bed_run_for(bed, 50);
-    assert_error(belay_limiter_peek(l, asked(bed, &a[0]), belay_string("k"), on_answer), 0);
-    server_pause(bed->server);
-    start_take(bed, l, &a[2], "j", 1);
-    assert_error(belay_limiter_reset(l, asked(bed, &a[3]), belay_string("j"), on_answer), 0);
-    start_wait(bed, l, &a[4], "j", 1, S);
-    assert_error(belay_limiter_reserve(l, asked(bed, &a[5]), belay_string("j"), 1, S, on_answer),
+    start_wait(env, l, &a[1], "k", 1, 60 * S);
+    env_run_for(env, 50);
+    assert_error(belay_limiter_peek(l, asked(env, &a[0]), belay_string("k"), on_answer), 0);
+    server_pause(env->server);
+    start_take(env, l, &a[2], "j", 1);
+    assert_error(belay_limiter_reset(l, asked(env, &a[3]), belay_string("j"), on_answer), 0);
+    start_wait(env, l, &a[4], "j", 1, S);
+    assert_error(belay_limiter_reserve(l, asked(env, &a[5]), belay_string("j"), 1, S, on_answer),
                  0);
-    server_resume(bed->server);
+    server_resume(env->server);
     for (int i = 0; i < PENDING; i++)
       (void)answer(&a[i], 0);
     assert_int_equal(a[1].result.cause, BELAY_ECANCELED);
     assert_int_equal(a[1].result.verdict, BELAY_INDETERMINATE);
     if (what == 0)
-      bed_until(bed, ending.calls == 1);
+      env_until(env, ending.calls == 1);
     if (what == 3) { /* the reserved tokens are returned */
-      bed_settle(bed);
-      assert_true(peek(bed, l, "k")->reset_after_us <= 20 * S);
+      env_settle(env);
+      assert_true(peek(env, l, "k")->reset_after_us <= 20 * S);
     }
-    bed_close(bed);
+    env_close(env);
   }
 }

@@ -51,7 +51,7 @@ static void strike(ask_t *ask) {
   size_t kind = (size_t)(uintptr_t)ask->arg;
   ask->then = again;
   ask->request.timeout_ms = 0;
-  start_take(ask->bed, hammer.limiter[kind], ask, "k", ask->begun % COST_MAX + 1);
+  start_take(ask->env, hammer.limiter[kind], ask, "k", ask->begun % COST_MAX + 1);
 }
 
 /* Reports what was admitted, when, and by which policy; then takes again. */
@@ -74,7 +74,7 @@ static int be_hammer(const char *url, const char *ms) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 300 * slow();
   options.reconnect_max_ms = 20;
-  bed_t *bed = bed_open_at(url, &options);
+  env_t *env = env_open_at(url, &options);
   static ask_t asks[2 * KINDS];
   int64_t duration_ms = strtoll(ms, NULL, 10);
   hammer.until = clock_now() + duration_ms * MS;
@@ -82,18 +82,18 @@ static int be_hammer(const char *url, const char *ms) {
     char name[] = {(char)('0' + i), '\0'};
     belay_limiter_options_t o = limiter_options(policies[i], i == 0 ? 2 : 1);
     o.name = belay_bytes(name, 1);
-    hammer.limiter[i] = limiter_with(bed, bed->client, &o);
+    hammer.limiter[i] = limiter_with(env, env->client, &o);
   }
   for (size_t i = 0; i < 2 * KINDS; i++) {
-    asks[i].bed = bed;
+    asks[i].env = env;
     asks[i].arg = (void *)(uintptr_t)(i % KINDS);
     strike(&asks[i]);
   }
-  bed_run_for(bed, duration_ms); /* a soak is longer than bed_until() waits */
+  env_run_for(env, duration_ms); /* a soak is longer than env_until() waits */
   for (size_t i = 0; i < 2 * KINDS; i++)
-    bed_until(bed, clock_now() >= hammer.until && asks[i].ended == asks[i].begun);
+    env_until(env, clock_now() >= hammer.until && asks[i].ended == asks[i].begun);
   printf("end %lld 0\n", (long long)hammer.unknown);
-  bed_close(bed);
+  env_close(env);
   return 0;
 }
 

@@ -33,7 +33,7 @@ static belay_limit_t random_limit(belay_limit_kind_t kind) {
 }
 
 typedef struct fixture {
-  bed_t *bed;
+  env_t *env;
   belay_limiter_t *limiter;
   belay_limit_t limits[BELAY_LIMITER_LIMITS_MAX];
   size_t n;
@@ -57,12 +57,12 @@ static void pick_limits(fixture_t *fixture) {
   }
 }
 
-static void fixture_open(fixture_t *fixture, bed_t *bed, bool log) {
-  *fixture = (fixture_t){.bed = bed, .log = log};
+static void fixture_open(fixture_t *fixture, env_t *env, bool log) {
+  *fixture = (fixture_t){.env = env, .log = log};
   pick_limits(fixture);
-  fixture->limiter = limiter_new(bed, fixture->limits, fixture->n);
+  fixture->limiter = limiter_new(env, fixture->limits, fixture->n);
   to_time(fixture, T0 + below(10000 * S));
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
 }
 
 /* A time like those that matter under the policy. */
@@ -74,30 +74,30 @@ static int64_t step(const fixture_t *fixture) {
 
 /* Anything may happen; not backwards. */
 static void happen(fixture_t *fixture) {
-  bed_t *bed = fixture->bed;
+  env_t *env = fixture->env;
   belay_limiter_t *limiter = fixture->limiter;
   to_time(fixture, fixture->now + (below(3) == 0 ? 0 : step(fixture)));
   int64_t cost = below(fixture->most) + 1;
   switch (below(12)) {
   case 0:
-    (void)penalty(bed, limiter, "k", cost);
+    (void)penalty(env, limiter, "k", cost);
     break;
   case 1: {
-    belay_limiter_result_t result = *take(bed, limiter, "k", cost);
+    belay_limiter_result_t result = *take(env, limiter, "k", cost);
     to_time(fixture, fixture->now + below(2) * step(fixture));
     if (result.verdict == BELAY_ALLOWED)
-      (void)refund(bed, limiter, "k", &result.receipt, below(cost) + 1);
+      (void)refund(env, limiter, "k", &result.receipt, below(cost) + 1);
     break;
   }
   case 2:
-    (void)ban(bed, limiter, "k", below(2) * step(fixture));
+    (void)ban(env, limiter, "k", below(2) * step(fixture));
     break;
   case 3:
     if (below(5) == 0)
-      (void)reset(bed, limiter, "k");
+      (void)reset(env, limiter, "k");
     break;
   default:
-    (void)take(bed, limiter, "k", below(3) > 0 ? 1 : cost);
+    (void)take(env, limiter, "k", below(3) > 0 ? 1 : cost);
     break;
   }
 }
@@ -130,7 +130,7 @@ static const char *const names[] = {KEY, KEY "::ban"};
 
 static void keep(fixture_t *fixture, kept_t *kept) {
   for (int i = 0; i < 2; i++) {
-    const resp_t *dump = server_ask(fixture->bed->server, "DUMP", names[i], NULL);
+    const resp_t *dump = server_ask(fixture->env->server, "DUMP", names[i], NULL);
     kept->len[i] = dump->type == RESP_STRING ? dump->len : 0;
     kept->bytes[i] = malloc(kept->len[i] + 1);
     if (kept->len[i] > 0)
@@ -140,12 +140,12 @@ static void keep(fixture_t *fixture, kept_t *kept) {
 
 static void put_back(fixture_t *fixture, const kept_t *kept) {
   for (int i = 0; i < 2; i++) {
-    server_do(fixture->bed->server, "DEL", names[i], NULL);
+    server_do(fixture->env->server, "DEL", names[i], NULL);
     resp_words_t words = {.count = 4,
                           .word = {"RESTORE", names[i], "100000", kept->bytes[i]},
                           .len = {7, strlen(names[i]), 6, kept->len[i]}};
     if (kept->len[i] > 0)
-      assert_int_equal(server_ask_words(fixture->bed->server, &words)->type, RESP_STATUS);
+      assert_int_equal(server_ask_words(fixture->env->server, &words)->type, RESP_STATUS);
   }
 }
 
@@ -158,7 +158,7 @@ static void forget(kept_t *kept) {
 
 static void expect_retry_to_hold(fixture_t *fixture) {
   int64_t cost = below(fixture->most) + 1, now = fixture->now;
-  belay_limiter_result_t result = *take(fixture->bed, fixture->limiter, "k", cost);
+  belay_limiter_result_t result = *take(fixture->env, fixture->limiter, "k", cost);
   if (result.verdict == BELAY_ALLOWED) {
     expect(fixture, result.retry_after_us == 0);
     return;
@@ -166,81 +166,81 @@ static void expect_retry_to_hold(fixture_t *fixture) {
   expect(fixture, result.verdict == BELAY_DENIED && result.retry_after_us > 0);
   expect(fixture, result.retry_after_us <= result.reset_after_us);
   to_time(fixture, now + result.retry_after_us - 1);
-  const belay_limiter_result_t *early = take(fixture->bed, fixture->limiter, "k", cost);
+  const belay_limiter_result_t *early = take(fixture->env, fixture->limiter, "k", cost);
   expect(fixture, early->verdict == BELAY_DENIED && early->retry_after_us == 1);
   expect(fixture, early->banned == result.banned);
   expect(fixture, early->banned || early->window == result.window);
   to_time(fixture, now + result.retry_after_us);
-  expect(fixture, take(fixture->bed, fixture->limiter, "k", cost)->verdict == BELAY_ALLOWED);
+  expect(fixture, take(fixture->env, fixture->limiter, "k", cost)->verdict == BELAY_ALLOWED);
   to_time(fixture, now);
 }
 
 static void expect_remaining_to_hold(fixture_t *fixture) {
-  belay_limiter_result_t result = *peek(fixture->bed, fixture->limiter, "k");
+  belay_limiter_result_t result = *peek(fixture->env, fixture->limiter, "k");
   expect(fixture, result.remaining >= 0 && result.remaining <= fixture->most);
   expect(fixture, result.verdict == BELAY_ALLOWED || result.remaining == 0);
   if (result.remaining > 0)
     expect(fixture,
-           take(fixture->bed, fixture->limiter, "k", result.remaining)->verdict == BELAY_ALLOWED);
-  expect(fixture, take(fixture->bed, fixture->limiter, "k", 1)->verdict != BELAY_ALLOWED);
+           take(fixture->env, fixture->limiter, "k", result.remaining)->verdict == BELAY_ALLOWED);
+  expect(fixture, take(fixture->env, fixture->limiter, "k", 1)->verdict != BELAY_ALLOWED);
 }
 
 /* After reset_after_us, and no earlier: everything is there, and nothing is owed. */
 static void expect_reset_to_hold(fixture_t *fixture) {
   int64_t now = fixture->now;
-  belay_limiter_result_t result = *peek(fixture->bed, fixture->limiter, "k");
+  belay_limiter_result_t result = *peek(fixture->env, fixture->limiter, "k");
   to_time(fixture, now + result.reset_after_us);
-  belay_limiter_result_t then = *peek(fixture->bed, fixture->limiter, "k");
-  belay_limiter_result_t fresh = *peek(fixture->bed, fixture->limiter, "fresh");
+  belay_limiter_result_t then = *peek(fixture->env, fixture->limiter, "k");
+  belay_limiter_result_t fresh = *peek(fixture->env, fixture->limiter, "fresh");
   expect(fixture, then.verdict == BELAY_ALLOWED && then.remaining == fresh.remaining);
   expect(fixture, then.reset_after_us == 0 && fresh.reset_after_us == 0);
-  then = *take(fixture->bed, fixture->limiter, "k", fixture->most);
-  fresh = *take(fixture->bed, fixture->limiter, "fresh", fixture->most);
+  then = *take(fixture->env, fixture->limiter, "k", fixture->most);
+  fresh = *take(fixture->env, fixture->limiter, "fresh", fixture->most);
   expect(fixture, then.verdict == BELAY_ALLOWED && then.reset_after_us == fresh.reset_after_us);
   expect(fixture, then.remaining == fresh.remaining);
-  server_do(fixture->bed->server, "DEL", FRESH, NULL);
+  server_do(fixture->env->server, "DEL", FRESH, NULL);
   to_time(fixture, now + result.reset_after_us - 1);
 }
 
 static void expect_denials_to_write_nothing(fixture_t *fixture) {
-  uint64_t before = print_of(fixture->bed->server, KEY);
-  (void)peek(fixture->bed, fixture->limiter, "k");
-  (void)take(fixture->bed, fixture->limiter, "k", fixture->most + 1); /* never */
-  expect(fixture, print_of(fixture->bed->server, KEY) == before);
+  uint64_t before = print_of(fixture->env->server, KEY);
+  (void)peek(fixture->env, fixture->limiter, "k");
+  (void)take(fixture->env, fixture->limiter, "k", fixture->most + 1); /* never */
+  expect(fixture, print_of(fixture->env->server, KEY) == before);
   for (int i = 0; i < 5; i++) {
-    before = print_of(fixture->bed->server, KEY);
-    if (take(fixture->bed, fixture->limiter, "k", below(fixture->most) + 1)->verdict !=
+    before = print_of(fixture->env->server, KEY);
+    if (take(fixture->env, fixture->limiter, "k", below(fixture->most) + 1)->verdict !=
         BELAY_ALLOWED)
-      expect(fixture, print_of(fixture->bed->server, KEY) == before);
+      expect(fixture, print_of(fixture->env->server, KEY) == before);
   }
 }
 
 /* Of every key, at least for as long as anything is owed; a millisecond was rounded up, and some
  * have passed. */
 static void expect_ttls_to_suffice(fixture_t *fixture) {
-  if (take(fixture->bed, fixture->limiter, "k", 1)->verdict != BELAY_ALLOWED)
+  if (take(fixture->env, fixture->limiter, "k", 1)->verdict != BELAY_ALLOWED)
     return;
-  int64_t reset_after = peek(fixture->bed, fixture->limiter, "k")->reset_after_us;
-  int64_t pttl = server_integer(fixture->bed->server, "PTTL", KEY, NULL);
+  int64_t reset_after = peek(fixture->env, fixture->limiter, "k")->reset_after_us;
+  int64_t pttl = server_integer(fixture->env->server, "PTTL", KEY, NULL);
   expect(fixture, pttl > 0 && pttl >= reset_after / 1000 - 5000 * slow());
-  server_do(fixture->bed->server, "PERSIST", KEY, NULL);
-  const belay_limiter_result_t *again = take(fixture->bed, fixture->limiter, "k", 1);
+  server_do(fixture->env->server, "PERSIST", KEY, NULL);
+  const belay_limiter_result_t *again = take(fixture->env, fixture->limiter, "k", 1);
   if (again->verdict == BELAY_ALLOWED)
-    expect(fixture, server_integer(fixture->bed->server, "PTTL", KEY, NULL) != -1);
+    expect(fixture, server_integer(fixture->env->server, "PTTL", KEY, NULL) != -1);
 }
 
 /* The clock is behind the stored state: a denied take stays denied at first, not longer than
  * before, and not more is admitted than the policy allows. */
 static void expect_a_clock_that_stepped_back(fixture_t *fixture) {
-  bed_t *bed = fixture->bed;
+  env_t *env = fixture->env;
   belay_limiter_t *limiter = fixture->limiter;
   int64_t back = step(fixture) + 1 + below(2) * 1000 * 86400 * S;
-  int64_t before = peek(bed, limiter, "k")->remaining;
+  int64_t before = peek(env, limiter, "k")->remaining;
   to_time(fixture, fixture->now - back);
-  const belay_limiter_result_t *result = peek(bed, limiter, "k");
+  const belay_limiter_result_t *result = peek(env, limiter, "k");
   expect(fixture, result->remaining <= before);
-  expect(fixture, take(bed, limiter, "k", before + 1)->verdict != BELAY_ALLOWED);
-  belay_limiter_result_t denied = *take(bed, limiter, "k", fixture->most);
+  expect(fixture, take(env, limiter, "k", before + 1)->verdict != BELAY_ALLOWED);
+  belay_limiter_result_t denied = *take(env, limiter, "k", fixture->most);
   if (denied.verdict == BELAY_ALLOWED)
     return;
   int64_t longest = 0;
@@ -253,7 +253,7 @@ static void expect_a_clock_that_stepped_back(fixture_t *fixture) {
   }
   expect(fixture, denied.banned || denied.retry_after_us <= longest);
   to_time(fixture, fixture->now + denied.retry_after_us);
-  expect(fixture, take(bed, limiter, "k", fixture->most)->verdict == BELAY_ALLOWED);
+  expect(fixture, take(env, limiter, "k", fixture->most)->verdict == BELAY_ALLOWED);
 }
 
 static void (*const promises[])(fixture_t *fixture) = {
@@ -262,10 +262,10 @@ static void (*const promises[])(fixture_t *fixture) = {
     expect_ttls_to_suffice, expect_a_clock_that_stepped_back,
 };
 
-static void expect_all(bed_t *bed, bool log, unsigned stages) {
+static void expect_all(env_t *env, bool log, unsigned stages) {
   for (unsigned i = 0; i < stages; i++) {
     fixture_t fixture;
-    fixture_open(&fixture, bed, log);
+    fixture_open(&fixture, env, log);
     for (int turn = 0; turn < 4; turn++) {
       for (int64_t n = below(8); n >= 0; n--)
         happen(&fixture);
@@ -283,15 +283,15 @@ static void expect_all(bed_t *bed, bool log, unsigned stages) {
     }
     assert_error(belay_limiter_close(fixture.limiter, NULL), 0);
   }
-  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(client_stats(env).drops, 0);
 }
 
-BED_TEST(promises) {
-  expect_all(bed, false, 60);
+ENV_TEST(promises) {
+  expect_all(env, false, 60);
 }
 
-BED_TEST(promises_of_logs) {
-  expect_all(bed, true, 20);
+ENV_TEST(promises_of_logs) {
+  expect_all(env, true, 20);
 }
 
 /* ---- keys that are somebody else's ---- */
@@ -326,71 +326,71 @@ static int do_reserve(belay_limiter_t *limiter, belay_request_t *request) {
 static const operation_fn operations[] = {do_take, do_peek,   do_penalty,
                                           do_ban,  do_refund, do_reserve};
 
-static void expect_refusals(bed_t *bed, belay_limiter_t *limiter, size_t n, const char *what) {
-  uint64_t print = print_of(bed->server, KEY), second = print_of(bed->server, KEY "::ban");
-  int64_t keys = server_keys(bed->server);
+static void expect_refusals(env_t *env, belay_limiter_t *limiter, size_t n, const char *what) {
+  uint64_t print = print_of(env->server, KEY), second = print_of(env->server, KEY "::ban");
+  int64_t keys = server_keys(env->server);
   for (size_t i = 0; i < n; i++) {
     ask_t ask = {0};
-    const belay_limiter_result_t *result = answer(&ask, operations[i](limiter, asked(bed, &ask)));
+    const belay_limiter_result_t *result = answer(&ask, operations[i](limiter, asked(env, &ask)));
     if (result->cause != BELAY_EWRONGTYPE || result->verdict != BELAY_INDETERMINATE)
       fail_msg("%s, operation %zu: %s", what, i, belay_err_name(result->cause));
     assert_int_equal(result->remaining, -1);
     assert_int_equal(result->retry_after_us, -1);
     assert_int_equal(result->reset_after_us, -1);
   }
-  assert_true(print_of(bed->server, KEY) == print);
-  assert_true(print_of(bed->server, KEY "::ban") == second);
-  assert_int_equal(server_keys(bed->server), keys);
-  server_do(bed->server, "FLUSHALL", NULL);
+  assert_true(print_of(env->server, KEY) == print);
+  assert_true(print_of(env->server, KEY "::ban") == second);
+  assert_int_equal(server_keys(env->server), keys);
+  server_do(env->server, "FLUSHALL", NULL);
 }
 
-static void set_bytes(bed_t *bed, const char *key, char byte, size_t len) {
+static void set_bytes(env_t *env, const char *key, char byte, size_t len) {
   char bytes[256];
   memset(bytes, byte, sizeof bytes);
   resp_words_t words = {.count = 3, .word = {"SET", key, bytes}, .len = {3, strlen(key), len}};
-  assert_int_equal(server_ask_words(bed->server, &words)->type, RESP_STATUS);
+  assert_int_equal(server_ask_words(env->server, &words)->type, RESP_STATUS);
 }
 
-BED_TEST(foreign_values_untouched) {
-  server_t *server = bed->server;
+ENV_TEST(foreign_values_untouched) {
+  server_t *server = env->server;
   belay_limit_t limit = bucket_limit(1, S, 5), exact = {BELAY_LIMIT_LOG, 5, S, 0, false};
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1), *log = limiter_new(bed, &exact, 1);
+  belay_limiter_t *limiter = limiter_new(env, &limit, 1), *log = limiter_new(env, &exact, 1);
   static const size_t lengths[] = {0, 1, 7, 8, 32, 40, 56, 87, 88, 89, 144, 256};
   static const char fills[] = {'\0', 'x', '\xff', '\x7f'};
   for (size_t i = 0; i < 12; i++)
     for (size_t j = 0; j < 4; j++) {
       char what[32];
       snprintf(what, sizeof what, "%zu bytes of %d", lengths[i], fills[j]);
-      set_bytes(bed, KEY, fills[j], lengths[i]);
-      expect_refusals(bed, limiter, 6, what);
-      set_bytes(bed, KEY, fills[j], lengths[i]);
-      expect_refusals(bed, log, 5, what);
-      set_bytes(bed, KEY "::ban", fills[j], lengths[i]);
-      expect_refusals(bed, log, 5, what);
+      set_bytes(env, KEY, fills[j], lengths[i]);
+      expect_refusals(env, limiter, 6, what);
+      set_bytes(env, KEY, fills[j], lengths[i]);
+      expect_refusals(env, log, 5, what);
+      set_bytes(env, KEY "::ban", fills[j], lengths[i]);
+      expect_refusals(env, log, 5, what);
     }
   for (int second = 0; second < 2; second++) {
     const char *key = second ? KEY "::ban" : KEY;
     belay_limiter_t *whose = second ? log : limiter;
     size_t n = second ? 5 : 6;
     server_do(server, "RPUSH", key, "a", NULL);
-    expect_refusals(bed, whose, n, "a list");
+    expect_refusals(env, whose, n, "a list");
     server_do(server, "HSET", key, "a", "b", NULL);
-    expect_refusals(bed, whose, n, "a hash");
+    expect_refusals(env, whose, n, "a hash");
     server_do(server, "XADD", key, "*", "a", "b", NULL);
-    expect_refusals(bed, whose, n, "a stream");
+    expect_refusals(env, whose, n, "a stream");
     server_do(server, "ZADD", key, "1", "b", NULL);
-    expect_refusals(bed, whose, n, "a sorted set");
+    expect_refusals(env, whose, n, "a sorted set");
   }
   server_do(server, "HSET", KEY, "a", "b", NULL);
-  expect_refusals(bed, log, 5, "a hash");
+  expect_refusals(env, log, 5, "a hash");
   server_do(server, "SET", KEY, "text", NULL);
   ask_t ask = {0}; /* but it may be reset */
-  answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), belay_string("k"), on_answer));
+  answer(&ask, belay_limiter_reset(limiter, asked(env, &ask), belay_string("k"), on_answer));
   assert_int_equal(server_keys(server), 0);
 }
 
 /* By the server's own clock. */
-BED_TEST(every_key_has_a_ttl) {
+ENV_TEST(every_key_has_a_ttl) {
   belay_limit_t limits[3] = {bucket_limit(1, 3600 * S, 5), bucket_limit(1, 60 * S, 20)};
   limits[2] = (belay_limit_t){.kind = BELAY_LIMIT_LOG, .count = 5, .period_us = 3600 * S};
   for (size_t i = 0; i < 6; i++) {
@@ -398,27 +398,27 @@ BED_TEST(every_key_has_a_ttl) {
         limiter_options(i % 3 == 2 ? limits + 2 : limits, i % 3 == 1 ? 2 : 1);
     char name[] = {(char)('a' + i), '\0'};
     options.name = belay_bytes(name, 1);
-    belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
-    belay_receipt_t receipt = taken(bed, limiter, "refunded", 3);
-    (void)refund(bed, limiter, "refunded", &receipt, 2);
-    (void)taken(bed, limiter, "taken", 3);
-    (void)take(bed, limiter, "taken", 3);
-    (void)penalty(bed, limiter, "fined", 9);
-    (void)ban(bed, limiter, "banned", 7200 * S);
-    (void)ban(bed, limiter, "taken", 10 * S);
+    belay_limiter_t *limiter = limiter_with(env, env->client, &options);
+    belay_receipt_t receipt = taken(env, limiter, "refunded", 3);
+    (void)refund(env, limiter, "refunded", &receipt, 2);
+    (void)taken(env, limiter, "taken", 3);
+    (void)take(env, limiter, "taken", 3);
+    (void)penalty(env, limiter, "fined", 9);
+    (void)ban(env, limiter, "banned", 7200 * S);
+    (void)ban(env, limiter, "taken", 10 * S);
     if (i % 3 == 2)
       continue;
     for (int n = 0; n < 3; n++)
-      (void)reserve(bed, limiter, "reserved", 3, 86400 * S);
-    belay_reservation_t reservation = reserve(bed, limiter, "reserved", 1, 86400 * S)->reservation;
-    (void)unreserve(bed, limiter, "reserved", &reservation);
+      (void)reserve(env, limiter, "reserved", 3, 86400 * S);
+    belay_reservation_t reservation = reserve(env, limiter, "reserved", 1, 86400 * S)->reservation;
+    (void)unreserve(env, limiter, "reserved", &reservation);
     char key[64];
     snprintf(key, sizeof key, "belay::limit::%s::{reserved}", name);
-    int64_t owed_ms = peek(bed, limiter, "reserved")->reset_after_us / 1000;
-    assert_between(server_integer(bed->server, "PTTL", key, NULL), owed_ms - 2000 * slow(),
+    int64_t owed_ms = peek(env, limiter, "reserved")->reset_after_us / 1000;
+    assert_between(server_integer(env->server, "PTTL", key, NULL), owed_ms - 2000 * slow(),
                    owed_ms + 2000 * slow());
   }
-  expect_ttl_on_every_key(bed->server);
+  expect_ttl_on_every_key(env->server);
 }
 
 TEST_BEGIN {

@@ -15,30 +15,30 @@ static int64_t number_at(server_t *server, const char *key) {
   return text == NULL ? 0 : atoll(text);
 }
 
-static int64_t filled(bed_t *bed, const char *name) {
+static int64_t filled(env_t *env, const char *name) {
   char key[64];
   snprintf(key, sizeof key, "belay::bucket::{%s}::index", name);
-  return number_at(bed->server, key);
+  return number_at(env->server, key);
 }
 
 /* ---- who is elected ---- */
 
 typedef struct group {
-  bed_t *bed;
+  env_t *env;
   bucket_t bucket[MEMBERS];
   refiller_t refiller[MEMBERS];
 } group_t;
 
 static void group_open(group_t *group, uint32_t period_ms) {
   belay_bucket_options_t bucket = bucket_options(CAPACITY, false);
-  *group = (group_t){.bed = bed_open(NULL)};
-  bed_t *bed = group->bed;
+  *group = (group_t){.env = env_open(NULL)};
+  env_t *env = group->env;
   for (int i = 0; i < MEMBERS; i++) {
     char label[8];
     snprintf(label, sizeof label, "m%d", i);
     belay_refiller_options_t options = refiller_options(label, PLACES, period_ms);
-    bucket_open_on(&group->bucket[i], bed,
-                   i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL), &bucket);
+    bucket_open_on(&group->bucket[i], env,
+                   i == 0 ? env->client : env_connect(env, server_url(env->server), NULL), &bucket);
     refiller_open(&group->refiller[i], &group->bucket[i], &options);
     memset(label, 'x', sizeof label);
   }
@@ -65,8 +65,8 @@ TEST(vacancy_wakes_waiting_refillers) {
   group_t group;
   places_t places;
   group_open(&group, 1000);
-  bed_until(group.bed, elected_in(&group) == PLACES);
-  bed_run_for(group.bed, 300 * slow()); /* the others listen */
+  env_until(group.env, elected_in(&group) == PLACES);
+  env_run_for(group.env, 300 * slow()); /* the others listen */
   assert_int_equal(elected_in(&group), PLACES);
   for (int i = 0; i < 3; i++) {
     refiller_t *waits = someone(&group, false);
@@ -82,17 +82,17 @@ TEST(vacancy_wakes_waiting_refillers) {
     assert_between(places.place[0].remaining_ms, 30000, 60000);
     int64_t begun = clock_now();
     close_refiller(someone(&group, true));
-    bed_until(group.bed, elected_in(&group) == PLACES);
+    env_until(group.env, elected_in(&group) == PLACES);
     assert_between(clock_since_ms(begun), 0, 2000 * slow());
   }
   for (int i = 0; i < MEMBERS; i++)
     assert_int_equal(group.refiller[i].lost, 0);
-  assert_int_equal(client_stats(group.bed).unknown, 0);
-  bed_close(group.bed);
+  assert_int_equal(client_stats(group.env).unknown, 0);
+  env_close(group.env);
 }
 
 /* All five are elected, and each fills when it can. */
-BED_TEST(a_bucket_is_filled_once_in_a_period) {
+ENV_TEST(a_bucket_is_filled_once_in_a_period) {
   enum { PERIOD = 40, RUN = 500 };
   belay_bucket_options_t o = bucket_options(CAPACITY, false);
   bucket_t bucket[MEMBERS];
@@ -100,22 +100,22 @@ BED_TEST(a_bucket_is_filled_once_in_a_period) {
   for (int i = 0; i < MEMBERS; i++) {
     belay_refiller_options_t options = refiller_options(NULL, MEMBERS, PERIOD);
     options.tokens = 2;
-    bucket_open_on(&bucket[i], bed,
-                   i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL), &o);
+    bucket_open_on(&bucket[i], env,
+                   i == 0 ? env->client : env_connect(env, server_url(env->server), NULL), &o);
     refiller_open(&refiller[i], &bucket[i], &options);
     refiller_add(&refiller[i], "a", 0);
     refiller_add(&refiller[i], "b", 3);
   }
-  bed_until(bed, filled(bed, "a") > 0);
-  int64_t from = clock_now(), before = filled(bed, "a");
-  bed_run_for(bed, RUN);
-  int64_t after = filled(bed, "a"), took = clock_since_ms(from) + 1;
+  env_until(env, filled(env, "a") > 0);
+  int64_t from = clock_now(), before = filled(env, "a");
+  env_run_for(env, RUN);
+  int64_t after = filled(env, "a"), took = clock_since_ms(from) + 1;
   assert_between(after - before, RUN / PERIOD / 2 / slow(), took / PERIOD + 1);
   for (int i = 0; i < MEMBERS; i++)
     close_refiller(&refiller[i]);
-  bed_settle(bed);
-  assert_int_equal(number_at(bed->server, "belay::bucket::{a}"), 2 * filled(bed, "a"));
-  assert_int_equal(number_at(bed->server, "belay::bucket::{b}"), 3 * filled(bed, "b"));
+  env_settle(env);
+  assert_int_equal(number_at(env->server, "belay::bucket::{a}"), 2 * filled(env, "a"));
+  assert_int_equal(number_at(env->server, "belay::bucket::{b}"), 3 * filled(env, "b"));
 }
 
 /* ---- processes ---- */
@@ -124,10 +124,10 @@ BED_TEST(a_bucket_is_filled_once_in_a_period) {
 #define PERIOD 100
 #define ELECTION "refill/3/tap/main" /* as the header says */
 
-static void open_tap(bucket_t *bucket, bed_t *bed) {
+static void open_tap(bucket_t *bucket, env_t *env) {
   belay_bucket_options_t options = bucket_options(CAPACITY, false);
   options.name = belay_string("tap");
-  bucket_open_on(bucket, bed, bed->client, &options);
+  bucket_open_on(bucket, env, env->client, &options);
 }
 
 static belay_refiller_options_t brief_options(const char *label, uint32_t refillers) {
@@ -144,20 +144,20 @@ static void say_change(refiller_t *refiller) {
 }
 
 static _Noreturn void be_member(const char *url, const char *label) {
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   bucket_t bucket;
   refiller_t refiller = {.then = say_change};
   belay_refiller_options_t options = brief_options(label, PLACES);
-  open_tap(&bucket, bed);
+  open_tap(&bucket, env);
   refiller_open(&refiller, &bucket, &options);
   refiller_add(&refiller, "k", 0);
   for (;;)
-    bed_run_for(bed, 60000);
+    env_run_for(env, 60000);
 }
 
 typedef struct members {
   server_t *server;
-  bed_t *bed;
+  env_t *env;
   bucket_t bucket;
   refiller_t eye; /* wants the only place there is, while two are taken: it just looks */
   process_t process[MEMBERS];
@@ -176,12 +176,12 @@ static void open_members(members_t *s) {
     const char *argv[] = {process_self(), "--member", server_url(s->server), label, NULL};
     s->process[i] = process_start(argv);
   }
-  s->bed = bed_open_at(server_url(s->server), NULL);
-  s->bed->server = s->server;
+  s->env = env_open_at(server_url(s->server), NULL);
+  s->env->server = s->server;
   while (server_integer(s->server, "ZCARD", "belay::semaphore::{" ELECTION "}", NULL) < PLACES)
     stall_ms(10);
   belay_refiller_options_t options = brief_options("eye", 1);
-  open_tap(&s->bucket, s->bed);
+  open_tap(&s->bucket, s->env);
   refiller_open(&s->eye, &s->bucket, &options);
   read_places(&s->eye, &s->places);
   assert_int_equal(s->places.n, PLACES);
@@ -201,14 +201,14 @@ static void suspend_one(members_t *s) {
   expect_said(process, "elected");
   process_kill(process, SIGSTOP);
   do {
-    bed_run_for(s->bed, 10);
+    env_run_for(s->env, 10);
     read_places(&s->eye, &s->places);
     assert_int_equal(s->places.n, PLACES);
   } while (state_in(&s->places, label) == BELAY_REFILLER_ELECTED);
   assert_int_equal(state_in(&s->places, label), BELAY_REFILLER_SUSPECT);
   process_kill(process, SIGCONT);
   do {
-    bed_run_for(s->bed, 10);
+    env_run_for(s->env, 10);
     read_places(&s->eye, &s->places);
   } while (state_in(&s->places, label) == BELAY_REFILLER_SUSPECT);
   assert_int_equal(state_in(&s->places, label), BELAY_REFILLER_ELECTED);
@@ -224,7 +224,7 @@ static void kill_one(members_t *s) {
   s->process[dead].pid = 0;
   int64_t died = clock_now();
   do {
-    bed_run_for(s->bed, 10);
+    env_run_for(s->env, 10);
     read_places(&s->eye, &s->places);
   } while (s->places.n < PLACES || state_in(&s->places, label) != 0);
   assert_between(clock_since_ms(died), 0, LEASE + 500 * slow());
@@ -246,7 +246,7 @@ static void close_members(members_t *s) {
         assert_string_not_equal(line, "lost");
       process_wait(&s->process[i]);
     }
-  bed_close(s->bed); /* and the server */
+  env_close(s->env); /* and the server */
 }
 
 TEST(dead_refiller_replaced_suspended_one_kept) {
@@ -258,7 +258,7 @@ TEST(dead_refiller_replaced_suspended_one_kept) {
   int64_t begun = clock_now(), before = number_at(s.server, index);
   suspend_one(&s);
   kill_one(&s);
-  bed_run_for(s.bed, 3 * PERIOD);
+  env_run_for(s.env, 3 * PERIOD);
   /* No index was added twice or early, and filling never stopped. */
   int64_t fillings = number_at(s.server, index) - before, took = clock_since_ms(begun) + 1;
   assert_between(fillings, took / PERIOD / 3, took / PERIOD + 1);
@@ -273,12 +273,12 @@ static void expect_none(bucket_t *bucket, const belay_refiller_options_t *option
   belay_refiller_t *out = (belay_refiller_t *)bucket;
   assert_error(belay_refiller_new(bucket->handle, options, &out), BELAY_EINVAL);
   assert_null(out);
-  assert_string_equal(belay_detail(bucket->bed->belay), detail);
+  assert_string_equal(belay_detail(bucket->env->belay), detail);
 }
 
-TEST_IN(options_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
+TEST_IN(options_are_checked, env, env_open_at("unix:///nowhere", NULL)) {
   bucket_t bucket;
-  bucket_open(&bucket, bed, 10, false);
+  bucket_open(&bucket, env, 10, false);
   const belay_refiller_options_t good = refiller_options("me", 3, 1000);
   static const char range[] = "%s: not from %lld to %lld";
   static const struct {
@@ -312,7 +312,7 @@ TEST_IN(options_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_bucket_options_t forgetful = bucket_options(10, false);
   bucket_t other;
   forgetful.index_ms = 3600000;
-  bucket_open_on(&other, bed, bed->client, &forgetful);
+  bucket_open_on(&other, env, env->client, &forgetful);
   o.period_ms = 360001;
   expect_none(&other, &o, "period_ms: more than a tenth of the bucket's index_ms");
   o = good;
@@ -327,11 +327,11 @@ TEST_IN(options_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
   assert_error(belay_refiller_new(bucket.handle, &good, NULL), BELAY_EINVAL);
   assert_error(begin_close_bucket(&bucket), 0);
   assert_error(belay_refiller_new(bucket.handle, &good, &out), BELAY_ECLOSING);
-  bed_until(bed, bucket.closed == 1);
+  env_until(env, bucket.closed == 1);
   belay_refiller_options_init(NULL);
 }
 
-BED_TEST(arguments_are_checked) {
+ENV_TEST(arguments_are_checked) {
   static char key[BELAY_BUCKET_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
   bucket_t bucket;
@@ -346,19 +346,19 @@ BED_TEST(arguments_are_checked) {
   char bucket_name[128];
   memset(bucket_name, '%', sizeof bucket_name);
   longest.name = belay_bytes(bucket_name, sizeof bucket_name);
-  bucket_open_on(&bucket, bed, bed->client, &longest);
+  bucket_open_on(&bucket, env, env->client, &longest);
   refiller_open(&refiller, &bucket, &options);
   belay_refiller_t *r = refiller.handle;
   assert_error(belay_refiller_add(r, belay_string(""), 0), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "key: not 1 to 1024 bytes");
+  assert_string_equal(belay_detail(env->belay), "key: not 1 to 1024 bytes");
   assert_error(belay_refiller_add(r, belay_bytes(key, sizeof key - 1), 0), BELAY_EINVAL);
   assert_error(belay_refiller_add(r, belay_bytes(NULL, 1), 0), BELAY_EINVAL);
   assert_error(belay_refiller_remove(r, belay_bytes(NULL, 1)), BELAY_EINVAL);
   assert_error(belay_refiller_add(r, belay_string("k"), -1), BELAY_EINVAL);
   assert_error(belay_refiller_add(r, belay_string("k"), 11), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "tokens: not from 0 to 10");
+  assert_string_equal(belay_detail(env->belay), "tokens: not from 0 to 10");
   assert_error(belay_refiller_add(r, belay_bytes(key, sizeof key - 2), 10), 0);
-  bed_until(bed, refiller_stats(&refiller).filled >= 2);
+  env_until(env, refiller_stats(&refiller).filled >= 2);
   assert_error(belay_refiller_add(NULL, belay_string("k"), 0), BELAY_EINVAL);
   assert_error(belay_refiller_remove(NULL, belay_string("k")), BELAY_EINVAL);
   assert_error(belay_refiller_close(NULL, NULL), BELAY_EINVAL);

@@ -36,14 +36,14 @@ static const char spoil_text[] =
 static const char *const numbers[] = {"nan", "inf", "1e300", "-1.5"};
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
-static void spoil(bed_t *bed, const char *number) {
-  server_do(bed->server, "EVAL", spoil_text, "0", number, NULL);
+static void spoil(env_t *env, const char *number) {
+  server_do(env->server, "EVAL", spoil_text, "0", number, NULL);
 }
 
 /* Neither dropped nor connected again. */
-static void expect_peace(bed_t *bed) {
-  assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
+static void expect_peace(env_t *env) {
+  assert_int_equal(client_stats(env).drops, 0);
+  env_close(env);
 }
 
 TEST(limiter_numbers_spoiled) {
@@ -54,35 +54,35 @@ TEST(limiter_numbers_spoiled) {
       {BELAY_LIMIT_LOG, 5, 60 * S, 0, false},
   };
   unsigned refused = 0, takes = 0;
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-    belay_limiter_t *limiter = limiter_new(bed, &limits[i], 1);
+    belay_limiter_t *limiter = limiter_new(env, &limits[i], 1);
     for (unsigned n = 0; n < ROUNDS; n++, takes++) {
-      server_do(bed->server, "FLUSHALL", NULL);
-      assert_error(take(bed, limiter, "k", 1)->cause, 0);
-      spoil(bed, numbers[n % NUMBERS]);
-      int cause = take(bed, limiter, "k", 1)->cause;
+      server_do(env->server, "FLUSHALL", NULL);
+      assert_error(take(env, limiter, "k", 1)->cause, 0);
+      spoil(env, numbers[n % NUMBERS]);
+      int cause = take(env, limiter, "k", 1)->cause;
       if (cause != 0)
         assert_error(cause, BELAY_EWRONGTYPE);
       refused += cause != 0;
     }
-    close_limiter(bed, limiter);
+    close_limiter(env, limiter);
   }
   assert_int_equal(takes, 60);
   assert_true(refused > 45); /* the score of a log's token is never NaN; -1.5 is long ago */
-  expect_peace(bed);
+  expect_peace(env);
 }
 
 TEST(window_scores_spoiled) {
   unsigned refused = 0;
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   book_t book;
   entry_t entry = {.status = 0};
-  book_new(&book, bed, BELAY_DEDUP_WINDOW);
+  book_new(&book, env, BELAY_DEDUP_WINDOW);
   for (unsigned n = 0; n < ROUNDS; n++) {
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_mark_once(&book, "k", "a,b", "op", "NN");
-    spoil(bed, numbers[n % NUMBERS]);
+    spoil(env, numbers[n % NUMBERS]);
     assert_error(begin_mark_once(&book, &entry, "k", "a,b", n % 2 == 0 ? "op" : "op2"), 0);
     int status = end_of_entry(&entry);
     if (status != 0 && status != BELAY_EMISMATCH)
@@ -90,20 +90,20 @@ TEST(window_scores_spoiled) {
     refused += status != 0;
   }
   assert_true(refused >= ROUNDS / 2);
-  expect_peace(bed);
+  expect_peace(env);
 }
 
 TEST(counter_numbers_spoiled) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   till_t till;
   count_t count = {0};
-  till_new(&till, bed, NULL);
+  till_new(&till, env, NULL);
   for (unsigned n = 0; n < ROUNDS; n++) {
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     expect_added(&till, "k", 5, 5);
     expect_field_added(&till, "h", "f", 5, 5);
     expect_once(&till, "once", 5, "op", 5);
-    spoil(bed, numbers[n % NUMBERS]);
+    spoil(env, numbers[n % NUMBERS]);
     expect_status(&count, BEGIN(&till, &count, add, belay_string("k"), 1, on_result),
                   BELAY_EWRONGTYPE);
     expect_status(
@@ -113,14 +113,14 @@ TEST(counter_numbers_spoiled) {
         BEGIN(&till, &count, add_once, belay_string("once"), 5, belay_string("op"), on_result), 0);
     assert_error(end_of_count(&count), BELAY_EMISMATCH);
   }
-  expect_peace(bed);
+  expect_peace(env);
 }
 
-static contender_t *of_pool(bed_t *bed) {
+static contender_t *of_pool(env_t *env) {
   belay_lock_options_t options = with_ttl(60000);
   options.fair = true;
-  contender_t *c = contender_blank(bed, &options);
-  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("pool"),
+  contender_t *c = contender_blank(env, &options);
+  assert_error(belay_semaphore_new(&env->client, 1, belay_string("pool"),
                                    &(belay_semaphore_size_t){.limit = 1, .permits = 1}, &options,
                                    &c->lock),
                0);
@@ -129,37 +129,37 @@ static contender_t *of_pool(bed_t *bed) {
 
 TEST(semaphore_numbers_spoiled) {
   unsigned refused = 0;
-  bed_t *bed = bed_open(NULL);
-  contender_t *holder = of_pool(bed), *other = of_pool(bed);
+  env_t *env = env_open(NULL);
+  contender_t *holder = of_pool(env), *other = of_pool(env);
   for (unsigned n = 0; n < ROUNDS; n++) {
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     assert_error(try_lock(holder), 0);
-    spoil(bed, numbers[n % NUMBERS]);
+    spoil(env, numbers[n % NUMBERS]);
     int status = try_lock(other);
     refused += status == BELAY_EWRONGTYPE;
     if (status != BELAY_EWRONGTYPE)
       fail_msg("%s: %s", numbers[n % NUMBERS], belay_err_name(status));
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     (void)release(holder);
   }
   assert_int_equal(refused, ROUNDS);
-  expect_peace(bed);
+  expect_peace(env);
 }
 
 TEST(lock_numbers_spoiled) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   belay_lock_options_t options = with_ttl(60000);
   options.fencing = true;
-  contender_t *fenced = contender_new(bed, "fenced", &options);
+  contender_t *fenced = contender_new(env, "fenced", &options);
   options.fair = true;
-  contender_t *fair = contender_new(bed, "fair", &options);
+  contender_t *fair = contender_new(env, "fair", &options);
   for (unsigned n = 0; n < ROUNDS; n++) {
     contender_t *c = n % 2 == 0 ? fenced : fair;
-    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(env->server, "FLUSHALL", NULL);
     assert_error(try_lock(c), 0);
     assert_error(release(c), 0);
-    spoil(bed, numbers[n % NUMBERS]);
+    spoil(env, numbers[n % NUMBERS]);
     assert_error(try_lock(c), BELAY_EWRONGTYPE);
   }
-  expect_peace(bed);
+  expect_peace(env);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/call/refusal.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/models/script_world.h"
 #include "support/models/scripts.h"
 

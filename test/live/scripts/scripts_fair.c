@@ -3,7 +3,7 @@
 
 #include "scripts.gen.h"
 #include "support/base/random.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/models/listener.h"
 
 enum { WAITERS = 6, STEPS = 2000 };

@@ -4,7 +4,7 @@
 
 #include "core/call/refusal.h"
 #include "scripts.gen.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/models/scripts.h"
 
 #define TTL "60000"

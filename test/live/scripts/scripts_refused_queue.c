@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "scripts.gen.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/models/listener.h"
 
 #define TTL "100000"

@@ -3,7 +3,7 @@
 
 #include "scripts.gen.h"
 #include "support/base/random.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/models/listener.h"
 
 enum { ACTORS = 7, LIMIT = 5, STEPS = 2000 };

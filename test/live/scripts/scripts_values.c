@@ -8,7 +8,7 @@
 
 #include "belay/error.h"
 #include "core/call/refusal.h"
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/models/reply_form.h"
 #include "support/models/script_world.h"
 

@@ -11,32 +11,32 @@ static void close_it(candidate_t *p, candidate_event_t event) {
 static void close_client(candidate_t *p, candidate_event_t event) {
   (void)event;
   p->then = NULL;
-  assert_error(begin_client_close(p->bed), 0);
+  assert_error(begin_client_close(p->env), 0);
 }
 
 static void close_everything(candidate_t *p, candidate_event_t event) {
   (void)event;
   p->then = NULL;
-  assert_error(begin_belay_close(p->bed), 0);
+  assert_error(begin_belay_close(p->env), 0);
 }
 
 static void (*const closes[])(candidate_t *p, candidate_event_t event) = {close_it, close_client,
                                                                           close_everything};
 static bool has_closed(const candidate_t *p, int i) {
-  return i == 0 ? p->closed == 1 : i == 1 ? p->bed->client_closed == 1 : p->bed->belay_closed == 1;
+  return i == 0 ? p->closed == 1 : i == 1 ? p->env->client_closed == 1 : p->env->belay_closed == 1;
 }
 
 enum { CLOSES = sizeof closes / sizeof *closes };
 
-static void expect_nobody(bed_t *bed) {
-  assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
+static void expect_nobody(env_t *env) {
+  assert_int_equal(server_integer(env->server, "EXISTS", KEY, NULL), 0);
 }
 
 TEST(close_in_each_state) {
   for (int where = 0; where < 6; where++)
     for (int i = 0; i < CLOSES; i++) {
-      bed_t *bed = bed_open(NULL);
-      candidate_t *p = candidate_new(bed, NULL);
+      env_t *env = env_open(NULL);
+      candidate_t *p = candidate_new(env, NULL);
       if (where == 1)
         assert_error(observe(p, 1), 0);
       if (where == 2 || where == 3)
@@ -44,18 +44,18 @@ TEST(close_in_each_state) {
       if (where >= 4)
         lead(p);
       if (where == 3 || where == 5)
-        bed_run_for(bed, 0);
+        env_run_for(env, 0);
       if (where == 5)
         assert_error(begin_resign(p), 0);
       bool stood = p->campaigned < p->campaigns;
       closes[i](p, CLOSED);
-      bed_until(bed, has_closed(p, i));
+      env_until(env, has_closed(p, i));
       assert_int_equal(p->campaigned, p->campaigns);
       assert_int_equal(p->resigned, p->resigns);
       assert_true(!stood || p->campaign_status == BELAY_ECANCELED || p->campaign_status == 0);
       assert_int_equal(p->deposed, 0);
-      expect_nobody(bed);
-      candidates_close(bed);
+      expect_nobody(env);
+      candidates_close(env);
     }
 }
 
@@ -75,24 +75,24 @@ TEST(close_in_each_callback) {
   for (int event = CAMPAIGNED; event <= OBSERVED; event++)
     for (int i = 0; i < CLOSES; i++) {
       trap = (trap_t){.event = (candidate_event_t)event, .close = i};
-      bed_t *bed = bed_open(NULL);
-      candidate_t *p = candidate_new(bed, NULL);
+      env_t *env = env_open(NULL);
+      candidate_t *p = candidate_new(env, NULL);
       p->then = spring;
       if (event == OBSERVED) {
         assert_error(observe(p, 1), 0);
       } else {
         assert_error(campaign(p), 0);
-        bed_until(bed, p->then == NULL || p->elected == 1);
+        env_until(env, p->then == NULL || p->elected == 1);
       }
       if (event == DEPOSED)
-        server_do(bed->server, "DEL", KEY, NULL);
+        server_do(env->server, "DEL", KEY, NULL);
       if (event == RESIGNED)
         assert_error(begin_resign(p), 0);
-      bed_until(bed, p->then == NULL);
-      bed_until(bed, has_closed(p, i));
-      expect_nobody(bed);
+      env_until(env, p->then == NULL);
+      env_until(env, has_closed(p, i));
+      expect_nobody(env);
       assert_int_equal(p->elected, event != OBSERVED && event != CAMPAIGNED);
-      candidates_close(bed);
+      candidates_close(env);
     }
 }
 
@@ -100,8 +100,8 @@ TEST(close_in_each_callback) {
 static void ask(candidate_t *p) {
   if (p->election == NULL)
     return;
-  p->bed->wrong += belay_election_term(p->election) != 0;
-  p->bed->wrong += belay_election_remaining_us(p->election) != 0;
+  p->env->wrong += belay_election_term(p->election) != 0;
+  p->env->wrong += belay_election_remaining_us(p->election) != 0;
   belay_election_unref(p->election);
   belay_election_ref(p->election);
 }
@@ -126,10 +126,10 @@ static void ask_in_callback(candidate_t *p, candidate_event_t event) {
 /* Up to the close callback, a closing handle replies that it does not lead: in each turn of the
  * loop, and in the close callback of another handle whose lock ended in the same turn. */
 static void check_questions(int close, bool leads) {
-  bed_t *bed = bed_open(NULL);
+  env_t *env = env_open(NULL);
   uv_check_t check;
   for (int i = 0; i < 2; i++) {
-    asked[i] = candidate_new(bed, NULL);
+    asked[i] = candidate_new(env, NULL);
     assert_error(observe(asked[i], 1), 0);
   }
   if (leads)
@@ -141,11 +141,11 @@ static void check_questions(int close, bool leads) {
   if (close > 0)
     closes[close](asked[0], CLOSED);
   asked[0]->then = ask_in_callback;
-  uv_check_init(&bed->loop, &check);
+  uv_check_init(&env->loop, &check);
   uv_check_start(&check, on_check);
-  bed_until(bed, asked[0]->closed == 1 && asked[1]->closed == 1);
+  env_until(env, asked[0]->closed == 1 && asked[1]->closed == 1);
   uv_close((uv_handle_t *)&check, NULL);
-  candidates_close(bed);
+  candidates_close(env);
 }
 
 TEST(questions_while_closing) {
@@ -168,11 +168,11 @@ static void sleep_through_it(candidate_t *p, candidate_event_t event) {
 
 /* The campaign's callback takes longer than the lease lasts. */
 CANDIDATE_TEST(no_elected_callback_after_expiry) {
-  candidate_t *p = candidate_new(bed, NULL);
+  candidate_t *p = candidate_new(env, NULL);
   p->then = sleep_through_it;
   p->elected = 1; /* only a deposition is reported */
   assert_error(campaign(p), 0);
-  bed_until(bed, p->deposed == 1);
+  env_until(env, p->deposed == 1);
   assert_error(p->campaign_status, 0);
   assert_int_equal(p->elected, 1);
   p->then = NULL;
@@ -180,11 +180,11 @@ CANDIDATE_TEST(no_elected_callback_after_expiry) {
 }
 
 CANDIDATE_TEST(resign_in_campaign_callback) {
-  candidate_t *p = candidate_new(bed, NULL);
+  candidate_t *p = candidate_new(env, NULL);
   p->then = resign_at_once;
   assert_error(campaign(p), 0);
-  bed_until(bed, p->resigned == 1);
+  env_until(env, p->resigned == 1);
   assert_error(p->resign_status, 0);
   assert_int_equal(p->elected, 0);
-  expect_nobody(bed);
+  expect_nobody(env);
 }

@@ -15,55 +15,55 @@ TEST(temporary_faults) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 200 * slow();
   client.reconnect_max_ms = 50;
-  bed_t *bed = bed_open(&client);
+  env_t *env = env_open(&client);
   belay_election_options_t options = election_options(kept_ttl(), "a");
-  candidate_t *p = candidate_of(bed, bed->client, &options);
+  candidate_t *p = candidate_of(env, env->client, &options);
   assert_error(observe(p, 1), 0);
-  server_kill(bed->server);
+  server_kill(env->server);
   assert_error(campaign(p), 0);
-  bed_run_for(bed, 300);
+  env_run_for(env, 300);
   assert_int_equal(p->campaigned, 0);
-  server_restart(bed->server);
-  bed_until(bed, p->elected == 1);
-  bed_until(bed, sees(p, p->term));
+  server_restart(env->server);
+  env_until(env, p->elected == 1);
+  env_until(env, sees(p, p->term));
   p->then = stand_again;
   for (unsigned round = 2; round < 6; round++) {
     uint64_t before = p->term;
     if (round % 2 == 0)
-      server_do(bed->server, "FLUSHALL", NULL);
-    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+      server_do(env->server, "FLUSHALL", NULL);
+    server_do(env->server, "SCRIPT", "FLUSH", NULL);
     if (round % 2 == 1) {
-      server_kill(bed->server);
-      server_restart(bed->server);
+      server_kill(env->server);
+      server_restart(env->server);
     }
-    bed_until(bed, p->elected == round);
+    env_until(env, p->elected == round);
     assert_true(p->term >
                 before); /* by the server's clock, although it has forgotten the last one */
-    bed_until(bed, sees(p, p->term));
-    bed_run_for(bed, 100);
+    env_until(env, sees(p, p->term));
+    env_run_for(env, 100);
   }
-  candidates_close(bed);
+  candidates_close(env);
 }
 
 CANDIDATE_TEST(lasting_refusals) {
-  candidate_t *p = candidate_new(bed, NULL);
-  server_do(bed->server, "HSET", KEY, "something", "else", NULL);
+  candidate_t *p = candidate_new(env, NULL);
+  server_do(env->server, "HSET", KEY, "something", "else", NULL);
   assert_error(campaign(p), 0);
-  bed_until(bed, p->campaigned == 1);
+  env_until(env, p->campaigned == 1);
   assert_error(p->campaign_status, BELAY_EWRONGTYPE);
   assert_int_equal(p->elected, 0);
-  server_do(bed->server, "DEL", KEY, NULL);
+  server_do(env->server, "DEL", KEY, NULL);
   lead(p);
 }
 
 /* A leader keeps its term for longer than terms are remembered. */
 CANDIDATE_TEST(term_is_kept_while_led) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
-  candidate_t *p = candidate_of(bed, bed->client, &options);
+  candidate_t *p = candidate_of(env, env->client, &options);
   lead(p);
-  server_do(bed->server, "PEXPIRE", KEY "::fence", "5000", NULL);
-  bed_run_for(bed, kept_ttl());
-  assert_true(server_integer(bed->server, "PTTL", KEY "::fence", NULL) > 5000);
+  server_do(env->server, "PEXPIRE", KEY "::fence", "5000", NULL);
+  env_run_for(env, kept_ttl());
+  assert_true(server_integer(env->server, "PTTL", KEY "::fence", NULL) > 5000);
 }
 
 enum { CANDIDATES = 5, ROUNDS = 14, LINES_MAX = 4096 };
@@ -84,20 +84,20 @@ static void tell_and_stand_again(candidate_t *p, candidate_event_t event) {
 
 /* Runs until the process is killed. */
 static _Noreturn void play_candidate(const char *url, const char *number) {
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   belay_election_options_t options = election_options(700 * slow(), number);
-  candidate_t *p = candidate_of(bed, bed->client, &options);
+  candidate_t *p = candidate_of(env, env->client, &options);
   p->then = tell_and_stand_again;
   assert_error(campaign(p), 0);
   belay_election_ref(p->election);
   for (;;)
-    uv_run(&bed->loop, UV_RUN_DEFAULT);
+    uv_run(&env->loop, UV_RUN_DEFAULT);
 }
 
-static process_t start_candidate(bed_t *bed, int i) {
+static process_t start_candidate(env_t *env, int i) {
   char number[12];
   snprintf(number, sizeof number, "%d", i);
-  const char *argv[] = {process_self(), "--candidate", server_url(bed->server), number, NULL};
+  const char *argv[] = {process_self(), "--candidate", server_url(env->server), number, NULL};
   return process_start(argv);
 }
 
@@ -148,24 +148,24 @@ static int seen_leader(const candidate_t *watcher) {
 /* Leaders and subscriptions are killed. The observer sees each new leader, in a later term. */
 CANDIDATE_TEST(killed_leaders) {
   process_t process[CANDIDATES];
-  candidate_t *watcher = candidate_new(bed, NULL);
+  candidate_t *watcher = candidate_new(env, NULL);
   uint64_t term = 0;
   leaderships_len = 0;
   assert_error(observe(watcher, 1), 0);
   for (int i = 0; i < CANDIDATES; i++)
-    process[i] = start_candidate(bed, i);
+    process[i] = start_candidate(env, i);
   for (int round = 0; round < ROUNDS; round++) {
-    bed_until(bed, last_seen(watcher)->status == 0 && last_seen(watcher)->term > term);
+    env_until(env, last_seen(watcher)->status == 0 && last_seen(watcher)->term > term);
     term = last_seen(watcher)->term;
     int leader = seen_leader(watcher);
     if (round % 2 == 0)
-      server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
-    bed_run_for(bed, round % 3 * 120);
+      server_do(env->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    env_run_for(env, round % 3 * 120);
     int64_t died = clock_now();
     process_kill(&process[leader], SIGKILL);
     read_leaderships(&process[leader], died);
     assert_int_equal(process_wait(&process[leader]), -SIGKILL);
-    process[leader] = start_candidate(bed, leader);
+    process[leader] = start_candidate(env, leader);
   }
   for (int i = 0; i < CANDIDATES; i++) {
     int64_t died = clock_now();
@@ -181,20 +181,20 @@ CANDIDATE_TEST(killed_leaders) {
 /* A leader that was stalled for longer than its lease is deposed first. */
 CANDIDATE_TEST(stalled_leader) {
   process_t process[2];
-  candidate_t *watcher = candidate_new(bed, NULL);
+  candidate_t *watcher = candidate_new(env, NULL);
   char line[128];
   uint64_t term = 0;
   assert_error(observe(watcher, 1), 0);
   for (int i = 0; i < 2; i++)
-    process[i] = start_candidate(bed, i);
+    process[i] = start_candidate(env, i);
   for (int round = 0; round < 3; round++) {
-    bed_until(bed, last_seen(watcher)->term > term);
+    env_until(env, last_seen(watcher)->term > term);
     term = last_seen(watcher)->term;
     int leader = seen_leader(watcher);
     assert_true(process_read_line(&process[leader], line, sizeof line));
     assert_int_equal(line[0], '+');
     process_kill(&process[leader], SIGSTOP);
-    bed_until(bed, last_seen(watcher)->term > term);
+    env_until(env, last_seen(watcher)->term > term);
     assert_true(seen_leader(watcher) != leader);
     process_kill(&process[leader], SIGCONT);
     assert_true(process_read_line(&process[leader], line, sizeof line));

@@ -10,16 +10,16 @@ LATCH_TEST(opens_after_count, 3) {
   assert_error(begin_latch_wait(h, BELAY_FOREVER), BELAY_ESTATE);
   assert_int_equal(count(h, "a"), 2);
   assert_int_equal(count(h, "b"), 1);
-  bed_run_for(bed, 100);
+  env_run_for(env, 100);
   assert_int_equal(h->ended, 1);
   assert_int_equal(count(h, "c"), 0);
   assert_ok(end_of_latch_wait(h), latch_wait_for(h, 0));
 }
 
-BED_TEST(operation_counts_once) {
+ENV_TEST(operation_counts_once) {
   handle_t one, other;
-  handle_new(&one, bed, 3);
-  handle_new(&other, bed, 3);
+  handle_new(&one, env, 3);
+  handle_new(&other, env, 3);
   for (int i = 0; i < 5; i++) {
     assert_int_equal(count(&one, "a"), 2);
     assert_int_equal(count(&other, "a"), 2);
@@ -34,22 +34,22 @@ LATCH_TEST(no_count_below_zero, 5) {
     assert_int_equal(count(h, NULL), 4 - i);
   for (int i = 0; i < 20; i++)
     assert_int_equal(count(h, NULL), 0);
-  assert_int_equal(counted(bed), 5);
-  assert_int_equal(server_keys(bed->server), 1);
+  assert_int_equal(counted(env), 5);
+  assert_int_equal(server_keys(env->server), 1);
 }
 
-BED_TEST(many_counts_at_once) {
+ENV_TEST(many_counts_at_once) {
   enum { MANY = 300 };
   static tally_t t[MANY];
   bool seen[MANY] = {false};
   handle_t h;
-  handle_new(&h, bed, MANY);
+  handle_new(&h, env, MANY);
   memset(t, 0, sizeof t);
   for (int i = 0; i < MANY; i++)
     assert_error(begin_count(&h, &t[i], NULL), 0);
   assert_error(begin_count(&h, &t[0], NULL), BELAY_ESTATE);
   for (int i = 0; i < MANY; i++) {
-    bed_until(bed, t[i].ended == 1);
+    env_until(env, t[i].ended == 1);
     assert_error(t[i].status, 0);
     assert_true(t[i].left < MANY &&
                 !seen[t[i].left]); /* each number once: exactly one has opened it */
@@ -62,73 +62,73 @@ TEST(lost_reply_counts_once) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
   options.timeout_ms = 10000 * slow();
-  bed_t *bed = bed_open_relayed(&options);
+  env_t *env = env_open_relayed(&options);
   handle_t h;
-  handle_new(&h, bed, 100);
+  handle_new(&h, env, 100);
   assert_int_equal(count(&h, "first"), 99);
   tally_t t[20] = {0};
   char operation[8];
   for (int i = 0; i < 20; i++) {
-    int64_t before = counted(bed);
+    int64_t before = counted(env);
     snprintf(operation, sizeof operation, "%d", i);
-    relay_delay(bed->relay, 20);
+    relay_delay(env->relay, 20);
     assert_error(begin_count(&h, &t[i], operation), 0);
-    bed_run_for(bed, i % 3 * 13);
+    env_run_for(env, i % 3 * 13);
     if (i % 4 == 3)
-      relay_silence(bed->relay);
+      relay_silence(env->relay);
     else
-      relay_cut(bed->relay);
-    relay_delay(bed->relay, 0);
-    bed_until(bed, t[i].ended == 1);
+      relay_cut(env->relay);
+    relay_delay(env->relay, 0);
+    env_until(env, t[i].ended == 1);
     assert_error(t[i].status, 0);
-    assert_int_equal(counted(bed), before + 1);
-    assert_int_equal(t[i].left, 100 - counted(bed));
+    assert_int_equal(counted(env), before + 1);
+    assert_int_equal(t[i].left, 100 - counted(env));
     assert_int_equal(count(&h, operation), t[i].left);
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 /* The ttl would end before the count is sent again. */
 TEST(resent_count_in_same_latch) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 10000 * slow();
-  bed_t *bed = bed_open_relayed(&client);
+  env_t *env = env_open_relayed(&client);
   belay_latch_options_t options = latch_options(9);
   options.ttl_ms = 1000;
   for (int old = 0; old < 2; old++) { /* the first to count makes it */
     handle_t h;
     tally_t t = {0};
-    server_do(bed->server, "FLUSHALL", NULL);
-    handle_of(&h, bed, bed->client, &options);
-    assert_error(old ? latch_wait_for(&h, 0) : begin_ping(bed), old ? BELAY_ETIMEDOUT : 0);
-    bed_run_for(bed, 100);
-    relay_delay(bed->relay, 100);
+    server_do(env->server, "FLUSHALL", NULL);
+    handle_of(&h, env, env->client, &options);
+    assert_error(old ? latch_wait_for(&h, 0) : begin_ping(env), old ? BELAY_ETIMEDOUT : 0);
+    env_run_for(env, 100);
+    relay_delay(env->relay, 100);
     assert_error(begin_count(&h, &t, "a"), 0);
-    bed_until(bed, counted(bed) == 1);
-    server_pause(bed->server);
-    relay_cut(bed->relay);
-    relay_delay(bed->relay, 0);
-    bed_run_for(bed, 1200);
-    server_resume(bed->server);
-    bed_until(bed, t.ended == 1);
+    env_until(env, counted(env) == 1);
+    server_pause(env->server);
+    relay_cut(env->relay);
+    relay_delay(env->relay, 0);
+    env_run_for(env, 1200);
+    server_resume(env->server);
+    env_until(env, t.ended == 1);
     assert_error(t.status, 0);
     assert_int_equal(t.left, 8);
-    assert_int_equal(counted(bed), 1);
-    assert_true(server_integer(bed->server, "PTTL", KEY, NULL) <=
+    assert_int_equal(counted(env), 1);
+    assert_true(server_integer(env->server, "PTTL", KEY, NULL) <=
                 client.timeout_ms + client.timeout_ms / 100 - 1000);
   }
-  bed_close(bed);
+  env_close(env);
 }
 
 LATCH_TEST(count_times_out, 2) {
   assert_int_equal(count(h, "a"), 1);
-  server_pause(bed->server);
+  server_pause(env->server);
   tally_t t = {.request = {.timeout_ms = 100 * slow()}};
   assert_error(count_status(h, &t, "b"), BELAY_EUNKNOWN);
-  server_resume(bed->server);
+  server_resume(env->server);
   assert_int_equal(count(h, "b"), 0);
   assert_int_equal(count(h, "a"), 0);
-  assert_int_equal(counted(bed), 2);
+  assert_int_equal(counted(env), 2);
 }
 
 LATCH_TEST(cancel_count, 2) {
@@ -137,57 +137,57 @@ LATCH_TEST(cancel_count, 2) {
   assert_error(begin_count(h, &t, "b"), 0);
   assert_error(belay_request_cancel(&t.request), 0);
   assert_int_equal(t.ended, 0);
-  bed_until(bed, t.ended == 1);
+  env_until(env, t.ended == 1);
   assert_error(t.status, BELAY_ECANCELED);
   assert_error(belay_request_cancel(&t.request), BELAY_ESTATE);
   assert_int_equal(count(h, "b"), 0); /* the request is ours again, and the operation counts once */
 }
 
-BED_TEST(count_mismatch) {
+ENV_TEST(count_mismatch) {
   handle_t two, three;
-  handle_new(&two, bed, 2);
-  handle_new(&three, bed, 3);
+  handle_new(&two, env, 2);
+  handle_new(&three, env, 3);
   assert_error(latch_wait_for(&two, 0), BELAY_ETIMEDOUT); /* a wait creates the latch, too */
   tally_t t = {0};
   assert_error(count_status(&three, &t, "a"), BELAY_EMISMATCH);
   assert_error(latch_wait_for(&three, BELAY_FOREVER), BELAY_EMISMATCH);
-  assert_int_equal(counted(bed), 0);
+  assert_int_equal(counted(env), 0);
   assert_int_equal(count(&two, "a"), 1);
 }
 
-BED_TEST(expires_after_first_use) {
+ENV_TEST(expires_after_first_use) {
   belay_latch_options_t options = latch_options(2);
   options.ttl_ms = 1000;
   count_within_ms = 900; /* a longer one has it remembered for that long */
   handle_t h;
-  handle_of(&h, bed, bed->client, &options);
+  handle_of(&h, env, env->client, &options);
   int64_t began = clock_now();
   assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
   assert_int_equal(count(&h, "a"), 1);
   while (clock_since_ms(began) < 500) {
     assert_error(latch_wait_for(&h, 50), BELAY_ETIMEDOUT);
     assert_int_equal(count(&h, "a"), 1);
-    assert_true(server_integer(bed->server, "PTTL", KEY, NULL) <=
+    assert_true(server_integer(env->server, "PTTL", KEY, NULL) <=
                 1000 - clock_since_ms(began) + lag());
   }
-  bed_until(bed, server_keys(bed->server) == 0);
+  env_until(env, server_keys(env->server) == 0);
   assert_between(clock_since_ms(began), 990, 15000);
   assert_int_equal(count(&h, "a"), 1); /* a new one */
   assert_int_equal(count(&h, "b"), 0);
   assert_int_equal(count(&h, "c"), 0);
-  assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 1, 1000);
+  assert_between(server_integer(env->server, "PTTL", KEY, NULL), 1, 1000);
   count_within_ms = BELAY_DEFAULT;
 }
 
 LATCH_TEST(key_of_other_type, 2) {
-  server_do(bed->server, "SET", KEY, "something else", NULL);
+  server_do(env->server, "SET", KEY, "something else", NULL);
   for (int i = 0; i < 2; i++) {
     tally_t t = {0};
     assert_each(BELAY_EWRONGTYPE, count_status(h, &t, "a"), latch_wait_for(h, BELAY_FOREVER));
-    server_do(bed->server, "DEL", KEY, NULL);
-    server_do(bed->server, "HSET", KEY, "somebody", "else's", NULL);
+    server_do(env->server, "DEL", KEY, NULL);
+    server_do(env->server, "HSET", KEY, "somebody", "else's", NULL);
   }
-  assert_int_equal(server_integer(bed->server, "HLEN", KEY, NULL), 1);
+  assert_int_equal(server_integer(env->server, "HLEN", KEY, NULL), 1);
 }
 
 static void close_it(handle_t *h) {
@@ -198,12 +198,12 @@ static void close_it(handle_t *h) {
 
 static void close_client(handle_t *h) {
   h->then = NULL;
-  assert_error(begin_client_close(h->bed), 0);
+  assert_error(begin_client_close(h->env), 0);
 }
 
 static void close_everything(handle_t *h) {
   h->then = NULL;
-  assert_error(begin_belay_close(h->bed), 0);
+  assert_error(begin_belay_close(h->env), 0);
 }
 
 static void (*const closes[])(handle_t *h) = {close_it, close_client, close_everything};
@@ -211,34 +211,34 @@ static void (*const closes[])(handle_t *h) = {close_it, close_client, close_ever
 TEST(close_cancels_operations) {
   for (int paused = 0; paused < 2; paused++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
-      bed_t *bed = bed_open(NULL);
+      env_t *env = env_open(NULL);
       handle_t h;
       tally_t t[3] = {0};
-      handle_new(&h, bed, 10);
+      handle_new(&h, env, 10);
       assert_int_equal(count(&h, NULL), 9);
       if (paused)
-        server_pause(bed->server);
+        server_pause(env->server);
       assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
-      bed_run_for(bed, 50);
+      env_run_for(env, 50);
       for (int k = 0; k < 3; k++)
         assert_error(begin_count(&h, &t[k], NULL), 0);
       closes[i](&h);
-      bed_until(bed, h.ended == 1 && t[0].ended + t[1].ended + t[2].ended == 3);
+      env_until(env, h.ended == 1 && t[0].ended + t[1].ended + t[2].ended == 3);
       assert_error(h.status, BELAY_ECANCELED);
       for (int k = 0; k < 3; k++)
         assert_error(t[k].status, BELAY_ECANCELED);
-      server_resume(bed->server);
-      bed_close(bed);
+      server_resume(env->server);
+      env_close(env);
     }
 }
 
 TEST(close_in_each_callback) {
   for (int where = 0; where < 4; where++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
-      bed_t *bed = bed_open(NULL);
+      env_t *env = env_open(NULL);
       handle_t h;
       tally_t t = {0}, more = {0};
-      handle_new(&h, bed, 2);
+      handle_new(&h, env, 2);
       h.then = closes[i];
       if (where == 0) {
         assert_ok(begin_count(&h, &t, NULL), begin_count(&h, &more, NULL));
@@ -247,8 +247,8 @@ TEST(close_in_each_callback) {
         if (where == 3) /* one ends the other */
           assert_error(begin_count(&h, &t, NULL), 0);
       }
-      bed_until(bed, h.then == NULL);
-      bed_close(bed);
+      env_until(env, h.then == NULL);
+      env_close(env);
       assert_int_equal(h.ended, h.begun);
       assert_int_equal(t.ended + more.ended, t.begun + more.begun);
     }
@@ -262,7 +262,7 @@ static void wait_again(handle_t *h) {
 LATCH_TEST(wait_in_callback, 1) {
   h->then = wait_again;
   assert_error(begin_latch_wait(h, 0), 0);
-  bed_until(bed, h->ended == 5);
+  env_until(env, h->ended == 5);
   assert_error(h->status, BELAY_ETIMEDOUT);
 }
 
@@ -277,9 +277,9 @@ LATCH_TEST(invalid_arguments, 1) {
   t.request.timeout_ms = 0;
   belay_latch_t *latch;
   assert_error(belay_latch_new(NULL, belay_string("gate"), NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, belay_bytes(NULL, 4), NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, belay_string(""), NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, belay_string("gate"), NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_latch_new(env->client, belay_bytes(NULL, 4), NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(env->client, belay_string(""), NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(env->client, belay_string("gate"), NULL, NULL), BELAY_EINVAL);
   assert_error(belay_latch_count_down(h->latch, &t.request, belay_string("a"), NULL), BELAY_EINVAL);
   assert_error(belay_latch_count_down(h->latch, NULL, belay_string("a"), on_counted), BELAY_EINVAL);
   assert_error(belay_latch_count_down(NULL, &t.request, belay_string("a"), on_counted),
@@ -288,7 +288,7 @@ LATCH_TEST(invalid_arguments, 1) {
   assert_each(BELAY_EINVAL, belay_latch_wait(NULL, 0, on_latch_ended), belay_latch_cancel(NULL));
   assert_error(belay_latch_close(NULL, NULL), BELAY_EINVAL);
   assert_null(belay_latch_data(NULL));
-  bed_run_for(bed, 20);
-  assert_int_equal(server_keys(bed->server), 0);
+  env_run_for(env, 20);
+  assert_int_equal(server_keys(env->server), 0);
   assert_int_equal(count(h, longest + 1), 0);
 }

@@ -15,7 +15,7 @@ LATCH_TEST(wait_times_out_or_is_canceled, 1) {
   assert_error(belay_latch_cancel(h->latch), BELAY_ESTATE);
   assert_error(end_of_latch_wait(h), BELAY_ECANCELED);
   assert_error(begin_latch_wait(h, BELAY_FOREVER), 0);
-  bed_run_for(bed, 150);
+  env_run_for(env, 150);
   assert_error(belay_latch_cancel(h->latch), 0);
   assert_error(end_of_latch_wait(h), BELAY_ECANCELED);
   assert_int_equal(count(h, "a"), 0);
@@ -23,77 +23,77 @@ LATCH_TEST(wait_times_out_or_is_canceled, 1) {
 }
 
 /* A waiter with a poll interval of a minute learns of it at once. */
-BED_TEST(opening_wakes_waiter) {
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+ENV_TEST(opening_wakes_waiter) {
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
   handle_t h, other;
-  handle_of(&h, bed, bed->client, &options);
-  handle_of(&other, bed, client, &options);
+  handle_of(&h, env, env->client, &options);
+  handle_of(&other, env, client, &options);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
-  bed_run_for(bed, 200 * slow());
+  env_run_for(env, 200 * slow());
   int64_t began = clock_now();
   assert_int_equal(count(&other, NULL), 0);
   assert_error(end_of_latch_wait(&h), 0);
   assert_between(clock_since_ms(began), 0, 1000 * slow());
 }
 
-BED_TEST(opening_before_subscription) {
-  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+ENV_TEST(opening_before_subscription) {
+  belay_client_t *client = env_connect(env, server_url(env->server), NULL);
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
   for (int i = 0; i < 40; i++) {
     handle_t h, other;
-    server_do(bed->server, "FLUSHALL", NULL);
-    handle_of(&h, bed, bed->client, &options);
-    handle_of(&other, bed, client, &options);
+    server_do(env->server, "FLUSHALL", NULL);
+    handle_of(&h, env, env->client, &options);
+    handle_of(&other, env, client, &options);
     assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
     for (int turns = 0; turns < i / 4; turns++)
-      uv_run(&bed->loop, UV_RUN_NOWAIT);
+      uv_run(&env->loop, UV_RUN_NOWAIT);
     assert_int_equal(count(&other, NULL), 0);
     assert_ok(end_of_latch_wait(&h), begin_close_latch(&h), begin_close_latch(&other));
-    bed_until(bed, h.closed == 1 && other.closed == 1);
+    env_until(env, h.closed == 1 && other.closed == 1);
     if (i % 2 == 0) /* the next one has to subscribe again */
-      server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+      server_do(env->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   }
 }
 
 /* The latch opens and expires before the next query; perhaps there is a new one. */
-BED_TEST(latch_expires_during_wait) {
+ENV_TEST(latch_expires_during_wait) {
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
   for (int another = 0; another < 2; another++) {
     handle_t h, other;
-    handle_of(&h, bed, bed->client, &options);
-    handle_of(&other, bed, bed->client, &options);
+    handle_of(&h, env, env->client, &options);
+    handle_of(&other, env, env->client, &options);
     assert_error(begin_latch_wait(&h, 3000 * slow()), 0);
-    bed_run_for(bed, 300 * slow());
-    server_do(bed->server, "DEL", KEY, NULL);
+    env_run_for(env, 300 * slow());
+    server_do(env->server, "DEL", KEY, NULL);
     if (another)
       assert_error(latch_wait_for(&other, 0), BELAY_ETIMEDOUT);
-    (void)server_publish(bed->server, KEY "::wake", "");
+    (void)server_publish(env->server, KEY "::wake", "");
     assert_error(end_of_latch_wait(&h), BELAY_EUNKNOWN);
-    assert_int_equal(server_keys(bed->server), another);
+    assert_int_equal(server_keys(env->server), another);
     assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT); /* that is another wait */
   }
 }
 
 LATCH_TEST(messages_lost, 1) {
   assert_error(begin_latch_wait(h, BELAY_FOREVER), 0);
-  bed_run_for(bed, 1500); /* as rarely as it gets */
+  env_run_for(env, 1500); /* as rarely as it gets */
   int64_t began = clock_now();
-  server_do(bed->server, "HSET", KEY, ":somebody", "", NULL); /* counts without a message */
+  server_do(env->server, "HSET", KEY, ":somebody", "", NULL); /* counts without a message */
   assert_error(end_of_latch_wait(h), 0);
   assert_between(clock_since_ms(began), 0, 600 + prompt_ms());
 }
 
-BED_TEST(subscription_refused) {
-  server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", "-subscribe", "-ssubscribe",
+ENV_TEST(subscription_refused) {
+  server_do(env->server, "ACL", "SETUSER", "default", "resetchannels", "-subscribe", "-ssubscribe",
             "-publish", "-spublish", NULL);
   handle_t h;
-  handle_new(&h, bed, 1);
+  handle_new(&h, env, 1);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
-  bed_run_for(bed, 500);
+  env_run_for(env, 500);
   int64_t began = clock_now();
   assert_int_equal(count(&h, NULL), 0); /* and may not publish, either */
   assert_error(end_of_latch_wait(&h), 0);
@@ -102,51 +102,51 @@ BED_TEST(subscription_refused) {
 
 LATCH_TEST(polls_back_off, 1) {
   assert_error(begin_latch_wait(h, BELAY_FOREVER), 0);
-  bed_run_for(bed, 1000);
-  uint64_t before = client_stats(bed).calls;
-  bed_run_for(bed, 2000);
-  assert_between((int64_t)(client_stats(bed).calls - before), 2,
+  env_run_for(env, 1000);
+  uint64_t before = client_stats(env).calls;
+  env_run_for(env, 2000);
+  assert_between((int64_t)(client_stats(env).calls - before), 2,
                  21); /* at most once in 100 ms; not 40 */
 }
 
-BED_TEST_OF(temporary_faults_in_wait, o.timeout_ms = prompt_ms(); o.reconnect_max_ms = 50;
+ENV_TEST_OF(temporary_faults_in_wait, o.timeout_ms = prompt_ms(); o.reconnect_max_ms = 50;
             o.stall_timeout_ms = 400 * slow()) {
   handle_t h;
-  handle_new(&h, bed, 1);
+  handle_new(&h, env, 1);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
-  bed_run_for(bed, 100);
-  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-  bed_run_for(bed, 100);
-  server_pause(bed->server);
-  bed_run_for(bed, 600 * slow());
-  server_resume(bed->server);
-  bed_run_for(bed, 100);
-  server_do(bed->server, "SAVE", NULL);
-  server_kill(bed->server);
-  bed_run_for(bed, 300);
-  server_restart(bed->server);
-  bed_run_for(bed, 300 * slow());
+  env_run_for(env, 100);
+  server_do(env->server, "SCRIPT", "FLUSH", NULL);
+  env_run_for(env, 100);
+  server_pause(env->server);
+  env_run_for(env, 600 * slow());
+  server_resume(env->server);
+  env_run_for(env, 100);
+  server_do(env->server, "SAVE", NULL);
+  server_kill(env->server);
+  env_run_for(env, 300);
+  server_restart(env->server);
+  env_run_for(env, 300 * slow());
   assert_int_equal(h.ended, 0);
   assert_int_equal(count(&h, "a"), 0);
   assert_error(end_of_latch_wait(&h), 0);
-  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(env->server, "FLUSHALL", NULL);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
-  bed_run_for(bed, 300 * slow());
-  server_do(bed->server, "FLUSHALL", NULL); /* that does not: it may have been open */
+  env_run_for(env, 300 * slow());
+  server_do(env->server, "FLUSHALL", NULL); /* that does not: it may have been open */
   assert_error(end_of_latch_wait(&h), BELAY_EUNKNOWN);
 }
 
-BED_TEST_OF(server_away_at_end_of_wait, o.timeout_ms = prompt_ms()) {
+ENV_TEST_OF(server_away_at_end_of_wait, o.timeout_ms = prompt_ms()) {
   handle_t h;
-  handle_new(&h, bed, 1);
+  handle_new(&h, env, 1);
   assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
-  server_pause(bed->server);
+  server_pause(env->server);
   assert_each(BELAY_EUNKNOWN, latch_wait_for(&h, 300 * slow()), latch_wait_for(&h, 0));
-  server_resume(bed->server);
-  server_kill(bed->server);
-  bed_run_for(bed, 50);
+  server_resume(env->server);
+  server_kill(env->server);
+  env_run_for(env, 50);
   assert_error(latch_wait_for(&h, 300 * slow()), BELAY_EUNREACHABLE);
-  server_restart(bed->server);
+  server_restart(env->server);
 }
 
 TEST(authentication_fails) {
@@ -154,27 +154,27 @@ TEST(authentication_fails) {
   server_t *server = server_start(&locked);
   char url[256];
   snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  bed->server = server;
+  env_t *env = env_open_at(url, NULL);
+  env->server = server;
   handle_t h;
-  handle_new(&h, bed, 1);
+  handle_new(&h, env, 1);
   assert_error(latch_wait_for(&h, BELAY_FOREVER), BELAY_EAUTH);
   tally_t t = {0};
   assert_error(count_status(&h, &t, NULL), BELAY_EAUTH);
-  bed_close(bed);
+  env_close(env);
 }
 
 enum { PROCESSES = 4, WAITERS = 6 };
 
 static int play_process(const char *url, const char *number) {
-  bed_t *bed = bed_open_at(url, NULL);
+  env_t *env = env_open_at(url, NULL);
   belay_latch_options_t options = latch_options(PROCESSES);
   handle_t h;
   char line[16];
-  handle_of(&h, bed, bed->client, &options);
+  handle_of(&h, env, env->client, &options);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
   process_t out = {.out = STDIN_FILENO};
-  bed_run_for(bed, 50);
+  env_run_for(env, 50);
   printf("waiting\n");
   fflush(stdout);
   process_read_line(&out, line, sizeof line);
@@ -184,42 +184,42 @@ static int play_process(const char *url, const char *number) {
   assert_error(end_of_latch_wait(&h), 0);
   printf("open\n");
   fflush(stdout);
-  bed_close(bed);
+  env_close(env);
   return 0;
 }
 
-static process_t start_process(bed_t *bed, int i) {
+static process_t start_process(env_t *env, int i) {
   char number[12];
   snprintf(number, sizeof number, "%d", i);
-  const char *argv[] = {process_self(), "--process", server_url(bed->server), number, NULL};
+  const char *argv[] = {process_self(), "--process", server_url(env->server), number, NULL};
   return process_start(argv);
 }
 
 /* A process is killed, perhaps after its count. Its replacement repeats the count. */
-BED_TEST(opening_wakes_all_waiters) {
+ENV_TEST(opening_wakes_all_waiters) {
   process_t process[PROCESSES];
   handle_t waiter[WAITERS];
   belay_latch_options_t options = latch_options(PROCESSES);
   for (int i = 0; i < PROCESSES; i++)
-    process[i] = start_process(bed, i);
+    process[i] = start_process(env, i);
   for (int i = 0; i < WAITERS; i++) {
     belay_client_t *client =
-        i < WAITERS / 2 ? bed->client : bed_connect(bed, server_url(bed->server), NULL);
-    handle_of(&waiter[i], bed, client, &options);
+        i < WAITERS / 2 ? env->client : env_connect(env, server_url(env->server), NULL);
+    handle_of(&waiter[i], env, client, &options);
     assert_error(begin_latch_wait(&waiter[i], BELAY_FOREVER), 0);
   }
   for (int i = 0; i < PROCESSES; i++)
     process_expect_line(&process[i], "waiting");
   process_write_line(&process[0], "count");
   process_finish(&process[0]);
-  process[0] = start_process(bed, 0);
+  process[0] = start_process(env, 0);
   process_expect_line(&process[0], "waiting");
   for (int i = 0; i < PROCESSES; i++) {
     assert_int_equal(waiter[0].ended, 0);
     process_write_line(&process[i], "count");
     process_expect_line(&process[i], "counted");
     if (i + 1 < PROCESSES)
-      bed_run_for(bed, 50);
+      env_run_for(env, 50);
   }
   for (int i = 0; i < PROCESSES; i++) {
     process_expect_line(&process[i], "open");
@@ -227,7 +227,7 @@ BED_TEST(opening_wakes_all_waiters) {
   }
   for (int i = 0; i < WAITERS; i++)
     assert_error(end_of_latch_wait(&waiter[i]), 0);
-  assert_int_equal(counted(bed), PROCESSES);
+  assert_int_equal(counted(env), PROCESSES);
 }
 
 TEST_ROLE(process, "--process") {

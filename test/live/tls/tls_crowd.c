@@ -11,7 +11,7 @@ enum { CROWD = 200, MUTE = 20, ROUNDS = 6, GAP_LIMIT_US = 5000 };
 /* ---- the crowd ---- */
 
 typedef struct crowd {
-  bed_t *bed;
+  env_t *env;
   belay_client_t *client[CROWD], *mute[MUTE];
   unsigned up, refused, closed;
 } crowd_t;
@@ -25,7 +25,7 @@ static void on_pong(belay_client_t *client, int status) {
 static void join(crowd_t *crowd, const char *url, belay_client_t **client, unsigned n,
                  const belay_client_options_t *o) {
   for (unsigned i = 0; i < n; i++) {
-    assert_error(belay_connect(crowd->bed->belay, url, o, &client[i]), 0);
+    assert_error(belay_connect(crowd->env->belay, url, o, &client[i]), 0);
     belay_client_set_data(client[i], crowd);
   }
 }
@@ -33,15 +33,15 @@ static void join(crowd_t *crowd, const char *url, belay_client_t **client, unsig
 /* All of them connect; returns how long that took, in nanoseconds. */
 static int64_t shake_all(crowd_t *crowd, pulse_t *pulse) {
   int64_t began = clock_now();
-  pulse_begin(pulse, &crowd->bed->loop);
+  pulse_begin(pulse, &crowd->env->loop);
   for (unsigned i = 0; i < MUTE; i++)
     assert_error(belay_client_ping(crowd->mute[i], 60000, on_pong), 0);
   for (unsigned i = 0; i < CROWD; i++)
     assert_error(belay_client_ping(crowd->client[i], 60000, on_pong), 0);
-  bed_until(crowd->bed, crowd->up + crowd->refused == CROWD);
+  env_until(crowd->env, crowd->up + crowd->refused == CROWD);
   int64_t took = clock_now() - began;
   pulse_end(pulse);
-  uv_run(&crowd->bed->loop, UV_RUN_NOWAIT);
+  uv_run(&crowd->env->loop, UV_RUN_NOWAIT);
   return took;
 }
 
@@ -50,11 +50,11 @@ static int64_t shake_all(crowd_t *crowd, pulse_t *pulse) {
 static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
   static crowd_t crowd;
   pulse_control_t control;
-  crowd = (crowd_t){.bed = bed_bare()};
+  crowd = (crowd_t){.env = env_bare()};
   belay_tls_options_t tls = trust(certs, NULL);
   belay_client_options_t o = client_options();
   o.connect_timeout_ms = 10000 * slow();
-  assert_error(belay_tls_new(crowd.bed->belay, &tls, &o.tls), 0);
+  assert_error(belay_tls_new(crowd.env->belay, &tls, &o.tls), 0);
   join(&crowd, url_of("rediss", NULL, "127.0.0.1", server_port(server)), crowd.client, CROWD, &o);
   join(&crowd, url_of("rediss", NULL, "127.0.0.1", port_of(fake_url(fake))), crowd.mute, MUTE, &o);
   belay_tls_close(o.tls);
@@ -67,7 +67,7 @@ static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
                 CROWD, MUTE, (double)took / 1e6, (double)pulse.longest / 1e6,
                 (double)pulse.longest_held / 1e6, (double)idle / 1e6);
   assert_int_equal(crowd.up, CROWD);
-  bed_close(crowd.bed);
+  env_close(crowd.env);
   return (pulse.longest_held - idle) / 1000;
 }
 

@@ -36,34 +36,34 @@ TEST_END {
 }
 
 /* Takes and gives back some locks, wherever they are. */
-static void take_all(bed_t *bed) {
+static void take_all(env_t *env) {
   char name[16];
   for (int i = 0; i < NAMES; i++) {
     snprintf(name, sizeof name, "lock-%d", i);
-    contender_t *c = contender_new(bed, name, NULL);
+    contender_t *c = contender_new(env, name, NULL);
     assert_error(acquire(c, 10000), 0);
     assert_error(release(c), 0);
     assert_error(close_lock(c), 0);
   }
 }
 
-static bed_t *bed_of(const char *url, const char *server_name) {
+static env_t *env_of(const char *url, const char *server_name) {
   belay_tls_options_t tls = trust(certs, "client");
   belay_client_options_t client = client_options();
   tls.server_name = server_name;
   client.timeout_ms = 10000;
-  return secure_bed(url, &tls, &client);
+  return secure_env(url, &tls, &client);
 }
 
 TEST(cluster) {
   use_certificate("server.crt", "server.key");
   cluster_t *cluster = cluster_start(
       &(cluster_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
-  bed_t *bed = bed_of(cluster_url(cluster), NULL);
-  take_all(bed);
+  env_t *env = env_of(cluster_url(cluster), NULL);
+  take_all(env);
   cluster_fail_over(cluster, 0, CLUSTER_KILLED);
-  take_all(bed);
-  bed_close(bed);
+  take_all(env);
+  env_close(env);
   cluster_stop(cluster);
 }
 
@@ -72,11 +72,11 @@ TEST(sentinel_group) {
   group_t *group = group_start(
       &(group_options_t){.nodes = {.tls = true, .arguments = arguments, .password = "sesame"},
                          .sentinel_arguments = arguments});
-  bed_t *bed = bed_of(group_url(group), NULL);
-  take_all(bed);
+  env_t *env = env_of(group_url(group), NULL);
+  take_all(env);
   group_fail_over(group, GROUP_KILLED);
-  take_all(bed);
-  bed_close(bed);
+  take_all(env);
+  env_close(env);
   group_stop(group);
 }
 
@@ -85,18 +85,18 @@ TEST(replicas_with_one_name) {
   use_certificate("named.crt", "named.key");
   replicas_t *replicas = replicas_start(
       &(replicas_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
-  bed_t *bed = bed_of(replicas_url(replicas), "redis.example.com");
-  take_all(bed);
+  env_t *env = env_of(replicas_url(replicas), "redis.example.com");
+  take_all(env);
   replicas_promote(replicas, 1);
   replicas_wait(replicas, 1);
-  take_all(bed);
-  bed_close(bed);
+  take_all(env);
+  env_close(env);
 
-  bed = bed_of(replicas_url(replicas), NULL);
+  env = env_of(replicas_url(replicas), NULL);
   const char *detail;
-  assert_error(pong(bed, &detail), BELAY_ETLS);
+  assert_error(pong(env, &detail), BELAY_ETLS);
   assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
-  bed_close(bed);
+  env_close(env);
   replicas_stop(replicas);
 }
 
@@ -106,17 +106,17 @@ TEST(sentinels_and_nodes_without_identity) {
   group_t *group = group_start(&(group_options_t){.nodes = {.tls = true, .arguments = arguments},
                                                   .sentinel_arguments = arguments});
   const char *detail;
-  bed_t *bed = bed_of(group_url(group), NULL);
-  assert_error(pong(bed, &detail), BELAY_ETLS);
+  env_t *env = env_of(group_url(group), NULL);
+  assert_error(pong(env, &detail), BELAY_ETLS);
   assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
-  bed_close(bed);
+  env_close(env);
   group_stop(group);
 
   cluster_t *cluster = cluster_start(
       &(cluster_options_t){.tls = true, .arguments = arguments, .without_replicas = true});
-  bed = bed_of(cluster_url(cluster), NULL);
-  assert_error(pong(bed, &detail), BELAY_ETLS);
+  env = env_of(cluster_url(cluster), NULL);
+  assert_error(pong(env, &detail), BELAY_ETLS);
   assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
-  bed_close(bed);
+  env_close(env);
   cluster_stop(cluster);
 }

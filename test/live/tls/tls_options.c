@@ -93,21 +93,21 @@ static belay_tls_options_t options_of(const row_t *row) {
   return o;
 }
 
-TEST_IN(option_errors, bed, bed_bare()) {
+TEST_IN(option_errors, env, env_bare()) {
   belay_tls_t *tls, *kept;
-  assert_error(belay_tls_new(bed->belay, NULL, &kept), 0);
+  assert_error(belay_tls_new(env->belay, NULL, &kept), 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const belay_tls_options_t o = options_of(&rows[i]);
-    size_t before = bed->bytes;
+    size_t before = env->bytes;
     int expected = rows[i].detail == NULL ? 0 : BELAY_EINVAL;
-    int error = belay_tls_new(bed->belay, &o, &tls);
-    if (error != expected || (error != 0 && strcmp(belay_detail(bed->belay), rows[i].detail) != 0))
-      fail_msg("%zu: %s: \"%s\"", i, belay_err_name(error), belay_detail(bed->belay));
+    int error = belay_tls_new(env->belay, &o, &tls);
+    if (error != expected || (error != 0 && strcmp(belay_detail(env->belay), rows[i].detail) != 0))
+      fail_msg("%zu: %s: \"%s\"", i, belay_err_name(error), belay_detail(env->belay));
     assert_true((tls != NULL) == (error == 0));
     belay_tls_close(tls);
-    assert_int_equal(bed->bytes, before);
+    assert_int_equal(env->bytes, before);
     assert_error(belay_tls_reload(kept, &o), expected);
-    assert_string_equal(belay_detail(bed->belay), error == 0 ? "" : rows[i].detail);
+    assert_string_equal(belay_detail(env->belay), error == 0 ? "" : rows[i].detail);
   }
   belay_tls_close(kept);
 }
@@ -127,19 +127,19 @@ TEST(close_after_belay_close) {
   assert_error(belay_tls_close(tls), BELAY_ESTATE);
 }
 
-TEST_IN(missing_files, bed, bed_bare()) {
+TEST_IN(missing_files, env, env_bare()) {
   belay_tls_t *tls;
   belay_tls_options_init(NULL);
   assert_error(belay_tls_close(NULL), 0);
-  assert_error(belay_tls_new(bed->belay, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_tls_new(env->belay, NULL, NULL), BELAY_EINVAL);
   assert_error(belay_tls_new(NULL, NULL, &tls), BELAY_EINVAL);
   assert_null(tls);
   assert_error(belay_tls_reload(NULL, NULL), BELAY_EINVAL);
-  assert_error(belay_tls_new(bed->belay, NULL, &tls), 0);
-  begin_belay_close(bed);
+  assert_error(belay_tls_new(env->belay, NULL, &tls), 0);
+  begin_belay_close(env);
   assert_error(belay_tls_reload(tls, NULL), BELAY_ECLOSING);
   belay_tls_close(tls);
-  assert_error(belay_tls_new(bed->belay, NULL, &tls), BELAY_ECLOSING);
+  assert_error(belay_tls_new(env->belay, NULL, &tls), BELAY_ECLOSING);
 }
 
 /* No option does nothing, and nothing falls back to plain. */
@@ -149,24 +149,24 @@ TEST(tls_needs_rediss) {
                                       "redis+cluster://localhost", "redis+replicas://localhost"};
   static const char *const good[] = {"rediss://localhost", "rediss+sentinel://localhost/main",
                                      "rediss+cluster://localhost", "rediss+replicas://localhost"};
-  bed_t *bed = bed_bare(), *other = bed_bare();
+  env_t *env = env_bare(), *other = env_bare();
   belay_client_t *client;
   belay_client_options_t o = client_options();
-  assert_error(belay_tls_new(bed->belay, NULL, &o.tls), 0);
-  size_t before = bed->bytes;
+  assert_error(belay_tls_new(env->belay, NULL, &o.tls), 0);
+  size_t before = env->bytes;
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-    assert_error(belay_connect(bed->belay, plain[i], &o, &client), BELAY_EINVAL);
-    assert_string_equal(belay_detail(bed->belay), "tls: the URL does not begin with rediss");
+    assert_error(belay_connect(env->belay, plain[i], &o, &client), BELAY_EINVAL);
+    assert_string_equal(belay_detail(env->belay), "tls: the URL does not begin with rediss");
     assert_null(client);
-    assert_int_equal(bed->bytes, before);
+    assert_int_equal(env->bytes, before);
   }
   assert_error(belay_connect(other->belay, good[0], &o, &client), BELAY_EINVAL);
   assert_string_equal(belay_detail(other->belay), "tls: of another belay_t");
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-    (void)bed_connect(bed, good[i], &o);
+    (void)env_connect(env, good[i], &o);
   belay_tls_close(o.tls);
-  bed_close(other);
-  bed_close(bed);
+  env_close(other);
+  env_close(env);
 }
 
 /* ---- reload ---- */
@@ -178,9 +178,9 @@ static size_t links_of(const belay_client_t *client) {
 }
 
 /* The server drops both, and both notice. */
-static void drop_all(bed_t *bed, const belay_client_t *other) {
-  server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  bed_until(bed, links_of(bed->client) == 0 && links_of(other) == 0);
+static void drop_all(env_t *env, const belay_client_t *other) {
+  server_do(env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  env_until(env, links_of(env->client) == 0 && links_of(other) == 0);
 }
 
 /* The server's certificate and its authority are replaced while two clients share their TLS
@@ -192,41 +192,41 @@ TEST(reload_concerns_new_connections) {
   belay_tls_options_t o = trust(certs, NULL);
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 50;
-  bed_t *bed = bed_bare();
-  assert_error(belay_tls_new(bed->belay, &o, &client.tls), 0);
+  env_t *env = env_bare();
+  assert_error(belay_tls_new(env->belay, &o, &client.tls), 0);
   const char *url = url_of("rediss", NULL, "localhost", server_port(server));
-  bed->server = server;
-  bed->client = bed_connect(bed, url, &client);
-  belay_client_t *other = bed_connect(bed, url, &client);
-  contender_t *mine = contender_new(bed, "mine", NULL);
-  contender_t *others = contender_of(bed, other, "other's", NULL);
+  env->server = server;
+  env->client = env_connect(env, url, &client);
+  belay_client_t *other = env_connect(env, url, &client);
+  contender_t *mine = contender_new(env, "mine", NULL);
+  contender_t *others = contender_of(env, other, "other's", NULL);
   assert_error(try_lock(mine), 0);
   assert_error(try_lock(others), 0);
 
   o.ca_file = certs_path(new_certs, "none.crt"); /* a slip of the hand */
   assert_error(belay_tls_reload(client.tls, &o), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "ca_file: No such file or directory");
-  drop_all(bed, other);
+  assert_string_equal(belay_detail(env->belay), "ca_file: No such file or directory");
+  drop_all(env, other);
   assert_error(extend(mine, 20000), 0); /* as if nothing had been */
 
   server_do(server, "CONFIG", "SET", "tls-cert-file", certs_path(new_certs, "server.crt"),
             "tls-key-file", certs_path(new_certs, "server.key"), NULL);
-  uint64_t connects = client_stats(bed).connects;
+  uint64_t connects = client_stats(env).connects;
   assert_error(extend(mine, 20000), 0); /* the present connection stays, */
   o.ca_file = certs_path(new_certs, "ca.crt");
   assert_error(belay_tls_reload(client.tls, &o), 0);
   assert_error(extend(mine, 20000), 0);
-  assert_int_equal(client_stats(bed).connects, connects);
-  drop_all(bed, other);
+  assert_int_equal(client_stats(env).connects, connects);
+  drop_all(env, other);
   assert_error(extend(mine, 20000), 0); /* and the next one uses the new certificate */
   assert_error(extend(others, 20000), 0);
-  assert_true(client_stats(bed).connects > connects);
-  assert_int_equal(client_stats(bed).connect_errors, 0);
+  assert_true(client_stats(env).connects > connects);
+  assert_int_equal(client_stats(env).connect_errors, 0);
 
   belay_tls_close(client.tls);
   assert_error(release(mine), 0);
   assert_error(release(others), 0);
-  bed_close(bed);
+  env_close(env);
   certs_free(new_certs);
 }
 
@@ -236,15 +236,15 @@ TEST(reload_ends_refusals) {
   belay_tls_options_t o = trust(certs, NULL);
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 50;
-  bed_t *bed = bed_bare();
-  assert_error(belay_tls_new(bed->belay, &o, &client.tls), 0);
-  bed->server = server;
-  bed->client = bed_connect(bed, url_of("rediss", NULL, "localhost", server_port(server)), &client);
-  assert_error(pong(bed, NULL), BELAY_ETLS);
+  env_t *env = env_bare();
+  assert_error(belay_tls_new(env->belay, &o, &client.tls), 0);
+  env->server = server;
+  env->client = env_connect(env, url_of("rediss", NULL, "localhost", server_port(server)), &client);
+  assert_error(pong(env, NULL), BELAY_ETLS);
   o = trust(certs, "client");
   assert_error(belay_tls_reload(client.tls, &o), 0);
-  for (int64_t began = clock_now(); pong(bed, NULL) != 0;)
+  for (int64_t began = clock_now(); pong(env, NULL) != 0;)
     assert_between(clock_since_ms(began), 0, 10000 * slow());
   belay_tls_close(client.tls);
-  bed_close(bed);
+  env_close(env);
 }

@@ -129,14 +129,14 @@ static const refusal_t refusals[] = {
      .why = "the server speaks no version of TLS that is new enough"},
 };
 
-static bed_t *refused_bed(const refusal_t *row, int port) {
+static env_t *refused_env(const refusal_t *row, int port) {
   belay_tls_options_t o = trust(certs, row->own_cert);
   if (row->ca != NULL)
     o.ca_file = certs_path(certs, row->ca);
   o.min_version = row->min_version;
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 300;
-  return secure_bed(url_of("rediss", SECRET, row->host != NULL ? row->host : "localhost", port), &o,
+  return secure_env(url_of("rediss", SECRET, row->host != NULL ? row->host : "localhost", port), &o,
                     &client);
 }
 
@@ -146,26 +146,26 @@ static void expect_refused(const refusal_t *row) {
   server_t *server = secure_server(certs, &options);
   server_do(server, "CONFIG", "RESETSTAT", NULL);
   relay_t *relay = relay_to(server, "rediss");
-  bed_t *bed = refused_bed(row, port_of(relay_url(relay)));
+  env_t *env = refused_env(row, port_of(relay_url(relay)));
   const char *detail;
   print_message("# %s\n", row->name);
-  assert_error(pong(bed, &detail), BELAY_ETLS);
+  assert_error(pong(env, &detail), BELAY_ETLS);
   if (strstr(detail, row->why) == NULL)
     fail_msg("%s: %s", row->why, detail);
-  assert_int_equal(bed->errors, 1);
+  assert_int_equal(env->errors, 1);
 
-  contender_t *c = contender_new(bed, "x", NULL); /* a caller gets the error at once, */
+  contender_t *c = contender_new(env, "x", NULL); /* a caller gets the error at once, */
   assert_error(acquire(c, BELAY_FOREVER), BELAY_ETLS);
-  bed_run_for(bed, 1000); /* the client does not retry all the time, */
-  assert_error(pong(bed, &detail), BELAY_ETLS);
+  env_run_for(env, 1000); /* the client does not retry all the time, */
+  assert_error(pong(env, &detail), BELAY_ETLS);
   assert_non_null(strstr(detail, row->why));
   assert_in_range(relay_connections(relay), 1, 12);
-  assert_int_equal(bed->errors, 1); /* and once is enough for the log */
+  assert_int_equal(env->errors, 1); /* and once is enough for the log */
 
   assert_int_equal(server_calls(server, "auth"), 0);
   assert_int_equal(server_calls(server, "set"), 0);
   expect_nothing_left(relay, row->own_cert != NULL);
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
   server_stop(server);
 }
@@ -181,15 +181,15 @@ TEST_ON(secret_only_after_verification, server,
                       &(secure_t){.clients = "yes", .password = SECRET, .versions = "TLSv1.2"})) {
   server_do(server, "CONFIG", "RESETSTAT", NULL);
   relay_t *relay = relay_to(server, "rediss");
-  bed_t *bed = refused_bed(&(refusal_t){.own_cert = "client"}, port_of(relay_url(relay)));
+  env_t *env = refused_env(&(refusal_t){.own_cert = "client"}, port_of(relay_url(relay)));
   size_t len;
-  assert_error(pong(bed, NULL), 0);
+  assert_error(pong(env, NULL), 0);
   unsigned char *bytes = (unsigned char *)relay_capture(relay, &len);
   assert_true(longest_data(bytes, len) > strlen(SECRET));
   assert_false(relay_received(relay, "AUTH"));
   assert_int_equal(server_calls(server, "auth"), 1);
   free(bytes);
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
 }
 
@@ -202,13 +202,13 @@ TEST(plain_text_reply) {
     fake_t *fake = fake_start(&(fake_options_t){.mute = true, .greeting = greetings[i]});
     relay_t *relay = relay_start(fake_url(fake));
     relay_listen(relay);
-    bed_t *bed = refused_bed(&(refusal_t){0}, port_of(relay_url(relay)));
+    env_t *env = refused_env(&(refusal_t){0}, port_of(relay_url(relay)));
     const char *detail;
-    assert_error(pong(bed, &detail), BELAY_ETLS);
+    assert_error(pong(env, &detail), BELAY_ETLS);
     assert_string_equal(detail, "the server does not speak TLS");
     expect_nothing_left(relay, false);
     assert_int_equal(fake_commands(fake), 0);
-    bed_close(bed);
+    env_close(env);
     relay_stop(relay);
     fake_stop(fake);
   }
@@ -227,12 +227,12 @@ TEST(server_without_tls) {
   belay_client_options_t client = client_options();
   client.connect_timeout_ms = 300;
   const char *url = url_of("rediss", SECRET, "localhost", port_of(relay_url(relay))), *detail;
-  bed_t *bed = secure_bed(url, &o, &client);
-  assert_error(pong(bed, &detail), BELAY_EUNREACHABLE);
+  env_t *env = secure_env(url, &o, &client);
+  assert_error(pong(env, &detail), BELAY_EUNREACHABLE);
   assert_non_null(strstr(detail, "perhaps it does not speak TLS"));
   assert_int_equal(server_calls(server, "auth"), 0);
   expect_nothing_left(relay, false);
-  bed_close(bed);
+  env_close(env);
   relay_stop(relay);
   server_stop(server);
 }
@@ -241,17 +241,17 @@ TEST(server_without_tls) {
  * of the URL were sent. */
 TEST(client_without_tls) {
   server_t *server = secure_server(certs, NULL);
-  bed_t *bed = bed_open_at(url_of("redis", NULL, "localhost", server_port(server)), NULL);
+  env_t *env = env_open_at(url_of("redis", NULL, "localhost", server_port(server)), NULL);
   const char *detail;
-  bed->server = server;
-  assert_error(pong(bed, &detail), BELAY_EUNREACHABLE);
+  env->server = server;
+  assert_error(pong(env, &detail), BELAY_EUNREACHABLE);
   assert_non_null(strstr(detail, "perhaps it speaks only TLS"));
   server_kill(server); /* and those words do not stay */
-  bed_run_for(bed, 100);
-  assert_error(pong(bed, &detail), BELAY_EUNREACHABLE);
+  env_run_for(env, 100);
+  assert_error(pong(env, &detail), BELAY_EUNREACHABLE);
   assert_non_null(strstr(detail, "connection refused"));
   assert_null(strstr(detail, "TLS"));
-  bed_close(bed);
+  env_close(env);
 }
 
 /* ---- who listens, and who comes back ---- */
@@ -260,28 +260,28 @@ TEST(subscriber_gets_the_reason) {
   static subscriber_t subscriber;
   subscriber = (subscriber_t){0};
   server_t *server = secure_server(certs, &(secure_t){.cert = "expired"});
-  bed_t *bed = refused_bed(&(refusal_t){0}, server_port(server));
-  bed->server = server;
-  assert_error(subscribe_to(bed, bed->client, &subscriber, "news", 4), 0);
-  bed_until(bed, subscriber.gaps == 1);
+  env_t *env = refused_env(&(refusal_t){0}, server_port(server));
+  env->server = server;
+  assert_error(subscribe_to(env, env->client, &subscriber, "news", 4), 0);
+  env_until(env, subscriber.gaps == 1);
   assert_error(subscriber.status, BELAY_ETLS);
   unsubscribe(&subscriber);
-  bed_until(bed, subscriber.closed == 1);
-  bed_close(bed);
+  env_until(env, subscriber.closed == 1);
+  env_close(env);
 }
 
 /* The same port, and another certificate: no call needs to know. */
 TEST(certificate_repaired) {
   server_t *server = secure_server(certs, &(secure_t){.cert = "expired", .password = SECRET});
-  bed_t *bed = refused_bed(&(refusal_t){0}, server_port(server));
-  bed->server = server;
-  assert_error(pong(bed, NULL), BELAY_ETLS);
+  env_t *env = refused_env(&(refusal_t){0}, server_port(server));
+  env->server = server;
+  assert_error(pong(env, NULL), BELAY_ETLS);
   server_do(server, "CONFIG", "SET", "tls-cert-file", certs_path(certs, "server.crt"),
             "tls-key-file", certs_path(certs, "server.key"), NULL);
-  for (int64_t began = clock_now(); pong(bed, NULL) != 0;)
+  for (int64_t began = clock_now(); pong(env, NULL) != 0;)
     assert_between(clock_since_ms(began), 0, 10000 * slow());
-  contender_t *c = contender_new(bed, "x", NULL);
+  contender_t *c = contender_new(env, "x", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  bed_close(bed);
+  env_close(env);
 }

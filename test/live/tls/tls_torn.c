@@ -32,7 +32,7 @@ TEST_END {
 typedef struct fixture {
   server_t *server;
   relay_t *relay;
-  bed_t *bed;
+  env_t *env;
 } fixture_t;
 
 static fixture_t fixture_open(int64_t connect_timeout_ms) {
@@ -43,19 +43,19 @@ static fixture_t fixture_open(int64_t connect_timeout_ms) {
   client.connect_timeout_ms = connect_timeout_ms;
   client.timeout_ms = 2 * connect_timeout_ms;
   client.reconnect_max_ms = 50;
-  s.bed =
-      secure_bed(url_of("rediss", NULL, "127.0.0.1", port_of(relay_url(s.relay))), &tls, &client);
+  s.env =
+      secure_env(url_of("rediss", NULL, "127.0.0.1", port_of(relay_url(s.relay))), &tls, &client);
   return s;
 }
 
 static void strike(fixture_t *s) {
-  bed_close(s->bed);
+  env_close(s->env);
   relay_stop(s->relay);
   server_stop(s->server);
 }
 
-static void expect_in_the_end(bed_t *bed, int status) {
-  for (int64_t began = clock_now(); pong(bed, NULL) != status;)
+static void expect_in_the_end(env_t *env, int status) {
+  for (int64_t began = clock_now(); pong(env, NULL) != status;)
     assert_between(clock_since_ms(began), 0, 15000 * slow());
 }
 
@@ -67,24 +67,24 @@ TEST(stalled_handshake) {
   static const size_t bytes[] = {1, 5, 100, 130, 700, 1400};
   fixture_t s = fixture_open(300);
   belay_tls_options_t tls = trust(certs, "client");
-  belay_client_t *stalled = s.bed->client;
+  belay_client_t *stalled = s.env->client;
   belay_client_t *other =
-      secure_connect(s.bed, url_of("rediss", NULL, "127.0.0.1", server_port(s.server)), &tls, NULL);
+      secure_connect(s.env, url_of("rediss", NULL, "127.0.0.1", server_port(s.server)), &tls, NULL);
   for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
     const char *detail;
     relay_silence_after(s.relay, bytes[i]);
-    contender_t *c = contender_of(s.bed, stalled, "stalled", NULL);
+    contender_t *c = contender_of(s.env, stalled, "stalled", NULL);
     assert_error(begin_acquire(c, 0), 0);
-    s.bed->client = other;
-    assert_error(pong(s.bed, NULL), 0);
-    s.bed->client = stalled;
+    s.env->client = other;
+    assert_error(pong(s.env, NULL), 0);
+    s.env->client = stalled;
     assert_error(outcome(c), BELAY_EUNREACHABLE);
-    assert_error(pong(s.bed, &detail), BELAY_EUNREACHABLE);
+    assert_error(pong(s.env, &detail), BELAY_EUNREACHABLE);
     assert_null(strstr(detail, "perhaps")); /* it does speak TLS, as far as it has come */
     assert_error(close_lock(c), 0);
   }
   relay_silence_after(s.relay, 0);
-  expect_in_the_end(s.bed, 0);
+  expect_in_the_end(s.env, 0);
   strike(&s);
 }
 
@@ -94,19 +94,19 @@ TEST(handshake_cut_anywhere) {
   for (int i = 0; i < CUTS; i++) {
     relay_cut_after(s.relay, 1 + (size_t)rand() % HANDSHAKE_BYTES);
     relay_cut(s.relay);
-    contender_t *c = contender_new(s.bed, "cut", NULL);
+    contender_t *c = contender_new(s.env, "cut", NULL);
     assert_error(begin_acquire(c, 0), 0);
-    bed_run_for(s.bed, rand() % 20);
+    env_run_for(s.env, rand() % 20);
     relay_cut_after(s.relay, 0);
     int status = outcome(c); /* any status must be true */
     assert_true(status == 0 || status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);
-    s.bed->server = s.server;
+    s.env->server = s.server;
     assert_int_equal(status == 0, is_on_server(c));
-    s.bed->server = NULL;
+    s.env->server = NULL;
     assert_error(close_lock(c), 0);
-    bed_settle(s.bed);
+    env_settle(s.env);
   }
-  assert_true(client_stats(s.bed).connect_errors > CUTS / 4);
+  assert_true(client_stats(s.env).connect_errors > CUTS / 4);
   strike(&s);
 }
 
@@ -115,10 +115,10 @@ TEST(close_at_any_time) {
   srand(21);
   for (int i = 0; i < 20; i++) {
     fixture_t s = fixture_open(2000);
-    contender_t *c = contender_new(s.bed, "x", NULL);
+    contender_t *c = contender_new(s.env, "x", NULL);
     assert_error(begin_acquire(c, 0), 0);
     for (int turns = i; turns > 0; turns--)
-      uv_run(&s.bed->loop, UV_RUN_NOWAIT);
+      uv_run(&s.env->loop, UV_RUN_NOWAIT);
     strike(&s);
   }
 }
@@ -133,7 +133,7 @@ TEST(connections_cut_during_counts) {
   srand(22);
   fixture_t s = fixture_open(2000);
   till_t till;
-  till_new(&till, s.bed, NULL);
+  till_new(&till, s.env, NULL);
   for (int tear = 0; tear < TEARS; tear++) {
     relay_delay(s.relay, rand() % 4);
     if (tear % 2 == 0)
@@ -144,10 +144,10 @@ TEST(connections_cut_during_counts) {
       counts[i] = (count_t){0};
       assert_error(BEGIN(&till, &counts[i], add, belay_string(key), 1, on_result), 0);
     }
-    bed_run_for(s.bed, 1 + rand() % 10);
+    env_run_for(s.env, 1 + rand() % 10);
     relay_cut_after(s.relay, 0);
     relay_haunt(s.relay);
-    bed_until(s.bed, till.pending == 0);
+    env_until(s.env, till.pending == 0);
     for (int i = 0; i < ADDS; i++) {
       unknown += counts[i].status == BELAY_EUNKNOWN;
       assert_true(counts[i].status == 0 || counts[i].status == BELAY_EUNKNOWN);
@@ -155,7 +155,7 @@ TEST(connections_cut_during_counts) {
     }
   }
   relay_delay(s.relay, 0);
-  bed_run_for(s.bed, 200); /* ghosts have had their chance */
+  env_run_for(s.env, 200); /* ghosts have had their chance */
   server_do(s.server, "EVAL",
             "for _, key in ipairs(redis.call('KEYS', '*')) do "
             "if redis.call('GET', key) ~= '1' then return redis.error_reply(key) end end return 1",
@@ -164,7 +164,7 @@ TEST(connections_cut_during_counts) {
                 (long long)server_keys(s.server));
   assert_true(server_keys(s.server) >= ADDS * TEARS - unknown);
   begin_close_till(&till);
-  bed_until(s.bed, till.closed == till.closing);
+  env_until(s.env, till.closed == till.closing);
   strike(&s);
 }
 
@@ -174,8 +174,8 @@ TEST(unsent_calls_use_the_next_connection) {
   static count_t counts[MANY];
   fixture_t s = fixture_open(2000);
   till_t till;
-  till_new(&till, s.bed, NULL);
-  assert_error(pong(s.bed, NULL), 0);
+  till_new(&till, s.env, NULL);
+  assert_error(pong(s.env, NULL), 0);
   expect_added(&till, "first", 1, 1); /* on the connection class that is filled below */
   relay_silence(s.relay);
   for (int i = 0; i < MANY; i++) {
@@ -185,11 +185,11 @@ TEST(unsent_calls_use_the_next_connection) {
   }
   uint64_t out = 0;
   do {
-    out = client_stats(s.bed).bytes_out;
-    bed_run_for(s.bed, 50);
-  } while (client_stats(s.bed).bytes_out > out);
+    out = client_stats(s.env).bytes_out;
+    env_run_for(s.env, 50);
+  } while (client_stats(s.env).bytes_out > out);
   relay_cut(s.relay);
-  bed_until(s.bed, till.pending == 0);
+  env_until(s.env, till.pending == 0);
   unsigned unknown = 0;
   for (int i = 0; i < MANY; i++) {
     assert_true(counts[i].status == 0 || counts[i].status == BELAY_EUNKNOWN);
@@ -199,6 +199,6 @@ TEST(unsent_calls_use_the_next_connection) {
   assert_true(unknown > 0 && unknown < MANY);
   assert_int_equal(server_keys(s.server), MANY - unknown + 1);
   begin_close_till(&till);
-  bed_until(s.bed, till.closed == till.closing);
+  env_until(s.env, till.closed == till.closing);
   strike(&s);
 }

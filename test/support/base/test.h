@@ -24,13 +24,13 @@
   }                                                                                                \
   static void test_##name(__attribute__((unused)) void **test_state)
 
-/* Defines a test in a fixture: TEST_IN(name, bed, bed_open(NULL)) { ... }. The body has a
- * `bed_t *bed`, which the macro opens with that expression and closes with bed_close(). TEST_ON
+/* Defines a test in a fixture: TEST_IN(name, env, env_open(NULL)) { ... }. The body has a
+ * `env_t *env`, which the macro opens with that expression and closes with env_close(). TEST_ON
  * ends the fixture with `_stop` instead of `_close`.
  *
  * The fixture closes after the body has returned. A test whose variables must outlive the
  * close, for example because they are the data of a handle or a uv handle on the same loop, is
- * a TEST that opens and closes its bed itself. */
+ * a TEST that opens and closes its env itself. */
 #define TEST_IN(name, fixture, open) TEST_WITH_(name, fixture, open, fixture##_close)
 #define TEST_ON(name, fixture, start) TEST_WITH_(name, fixture, start, fixture##_stop)
 #define TEST_WITH_(name, fixture, begin, end)                                                      \

@@ -4,7 +4,7 @@
 #ifndef TEST_SUPPORT_CONTRACT_CONTRACT_H
 #define TEST_SUPPORT_CONTRACT_CONTRACT_H
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 typedef struct contract {
   const char *name;
@@ -25,7 +25,7 @@ extern const contract_t contracts_of_data[], contracts_of_keys[], contracts_of_l
 /* A handle of a row. */
 typedef struct rig {
   const contract_t *row;
-  bed_t *bed;
+  env_t *env;
   void *handle;
   unsigned closing, closed;
   void (*on_closed)(struct rig *rig); /* runs in the close callback; NULL: nothing */
@@ -41,7 +41,7 @@ typedef struct rig_call {
   void (*on_ended)(struct rig_call *call); /* runs in the callback; NULL: nothing */
 } rig_call_t;
 
-void rig_make(rig_t *rig, const contract_t *row, bed_t *bed, belay_client_t *client);
+void rig_make(rig_t *rig, const contract_t *row, env_t *env, belay_client_t *client);
 int rig_begin(rig_t *rig, rig_call_t *call, unsigned n);
 int rig_close(rig_t *rig);
 

@@ -13,15 +13,15 @@ nodes_t *nodes_open(unsigned n, const belay_client_options_t *options) {
   nodes->n = n;
   for (unsigned i = 0; i < n; i++)
     nodes->server[i] = server_start(NULL);
-  nodes->bed = bed_open_with(nodes->server[0], options);
-  nodes->client[0] = nodes->bed->client;
+  nodes->env = env_open_with(nodes->server[0], options);
+  nodes->client[0] = nodes->env->client;
   for (unsigned i = 1; i < n; i++)
-    nodes->client[i] = bed_connect(nodes->bed, server_url(nodes->server[i]), options);
+    nodes->client[i] = env_connect(nodes->env, server_url(nodes->server[i]), options);
   return nodes;
 }
 
 void nodes_close(nodes_t *nodes) {
-  bed_close(nodes->bed); /* and the first server */
+  env_close(nodes->env); /* and the first server */
   for (unsigned i = 1; i < nodes->n; i++)
     server_stop(nodes->server[i]);
   free(nodes);
@@ -48,22 +48,22 @@ void nodes_restart(nodes_t *nodes, unsigned count) {
 }
 
 static void on_pong(belay_client_t *client, int status) {
-  bed_t *bed = belay_client_data(client);
-  bed->pongs++;
-  bed->pong_status = status == 0 ? bed->pong_status : status;
+  env_t *env = belay_client_data(client);
+  env->pongs++;
+  env->pong_status = status == 0 ? env->pong_status : status;
 }
 
 void nodes_warm(nodes_t *nodes) {
-  bed_t *bed = nodes->bed;
-  bed->pongs = bed->pong_status = 0;
+  env_t *env = nodes->env;
+  env->pongs = env->pong_status = 0;
   for (unsigned i = 0; i < nodes->n; i++)
     assert_error(belay_client_ping(nodes->client[i], 10000 * slow(), on_pong), 0);
-  bed_until(bed, bed->pongs == (int)nodes->n);
-  assert_error(bed->pong_status, 0);
+  env_until(env, env->pongs == (int)nodes->n);
+  assert_error(env->pong_status, 0);
 }
 
 void nodes_settle(nodes_t *nodes) {
-  bed_settle(nodes->bed);
+  env_settle(nodes->env);
 }
 
 /* ---- contenders ---- */
@@ -83,22 +83,22 @@ belay_lock_options_t unhurried_options(int64_t ttl_ms) {
   return options;
 }
 
-contender_t *contender_over(bed_t *bed, belay_client_t *const *clients, size_t n, const char *name,
+contender_t *contender_over(env_t *env, belay_client_t *const *clients, size_t n, const char *name,
                             const belay_lock_options_t *options) {
   needs_quorum();
   belay_lock_options_t o = options != NULL ? *options : lock_options();
   if (options == NULL)
     o.quarantine = BELAY_QUARANTINE_OFF;
-  contender_t *c = contender_blank(bed, &o);
+  contender_t *c = contender_blank(env, &o);
   int error = belay_redlock_new(clients, n, belay_string(name), &o, &c->lock);
   if (error != 0)
-    fail_msg("belay_redlock_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
+    fail_msg("belay_redlock_new: %s: %s", belay_strerror(error), belay_detail(env->belay));
   return c;
 }
 
 contender_t *nodes_contender(nodes_t *nodes, const char *name,
                              const belay_lock_options_t *options) {
-  return contender_over(nodes->bed, nodes->client, nodes->n, name, options);
+  return contender_over(nodes->env, nodes->client, nodes->n, name, options);
 }
 
 /* ---- behind the scenes ---- */

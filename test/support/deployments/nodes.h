@@ -2,10 +2,10 @@
 #ifndef TEST_SUPPORT_DEPLOYMENTS_NODES_H
 #define TEST_SUPPORT_DEPLOYMENTS_NODES_H
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 typedef struct nodes {
-  bed_t *bed; /* bed->client and bed->server are the first node's */
+  env_t *env; /* env->client and env->server are the first node's */
   unsigned n;
   server_t *server[BELAY_NODES_MAX];
   belay_client_t *client[BELAY_NODES_MAX];
@@ -14,7 +14,7 @@ typedef struct nodes {
 /* Starts n servers, each on its own unix socket. options (may be NULL) are those of all clients. */
 nodes_t *nodes_open(unsigned n, const belay_client_options_t *options);
 
-/* Closes the bed, whatever is held, and stops the servers, paused or not. */
+/* Closes the env, whatever is held, and stops the servers, paused or not. */
 void nodes_close(nodes_t *nodes);
 
 /* Defines a test for each of these numbers of nodes: NODES_TEST(name, 3, 5) { ... } is name_3 and
@@ -42,7 +42,7 @@ belay_lock_options_t unhurried_options(int64_t ttl_ms);
 /* A handle over all nodes, or over the given clients. options NULL: the defaults without
  * quarantine. */
 contender_t *nodes_contender(nodes_t *nodes, const char *name, const belay_lock_options_t *options);
-contender_t *contender_over(bed_t *bed, belay_client_t *const *clients, size_t n, const char *name,
+contender_t *contender_over(env_t *env, belay_client_t *const *clients, size_t n, const char *name,
                             const belay_lock_options_t *options);
 
 /* The value of the contender's key on this node; NULL: none. Valid until the node's next query. */

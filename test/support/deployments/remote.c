@@ -9,18 +9,18 @@ remote_t *remote_open(unsigned n) {
     nodes->server[i] = server_start(NULL);
     remote->wire[i] = relay_start(server_url(nodes->server[i]));
   }
-  nodes->bed = bed_open_at(relay_url(remote->wire[0]), NULL);
-  nodes->bed->server = nodes->server[0];
-  nodes->client[0] = nodes->bed->client;
+  nodes->env = env_open_at(relay_url(remote->wire[0]), NULL);
+  nodes->env->server = nodes->server[0];
+  nodes->client[0] = nodes->env->client;
   for (unsigned i = 1; i < n; i++)
-    nodes->client[i] = bed_connect(nodes->bed, relay_url(remote->wire[i]), NULL);
+    nodes->client[i] = env_connect(nodes->env, relay_url(remote->wire[i]), NULL);
   nodes_warm(nodes);
   return remote;
 }
 
 remote_t *remote_open_seasoned(unsigned n) {
   remote_t *remote = remote_open(n);
-  bed_run_for(remote->nodes->bed, MAX_TTL + 3 * SECONDS);
+  env_run_for(remote->nodes->env, MAX_TTL + 3 * SECONDS);
   return remote;
 }
 
@@ -33,20 +33,20 @@ void remote_close(remote_t *remote) {
 }
 
 static void on_pong(belay_client_t *client, int status) {
-  bed_t *bed = belay_client_data(client);
-  bed->pongs++;
-  bed->pong_status = status;
+  env_t *env = belay_client_data(client);
+  env->pongs++;
+  env->pong_status = status;
 }
 
 /* A question on a connection that has just died is not answered. */
 void remote_reach(remote_t *remote) {
-  bed_t *bed = remote->nodes->bed;
+  env_t *env = remote->nodes->env;
   for (unsigned i = 0; i < remote->nodes->n; i++)
     do {
-      bed->pongs = 0;
+      env->pongs = 0;
       assert_error(belay_client_ping(remote->nodes->client[i], 1 * SECONDS * slow(), on_pong), 0);
-      bed_until(bed, bed->pongs == 1);
-    } while (bed->pong_status != 0);
+      env_until(env, env->pongs == 1);
+    } while (env->pong_status != 0);
 }
 
 void remote_put(remote_t *remote, int64_t ms) {

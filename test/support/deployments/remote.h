@@ -16,7 +16,7 @@ remote_t *remote_open(unsigned n);
 /* All servers have been up for long enough to vote, and have no marker. */
 remote_t *remote_open_seasoned(unsigned n);
 
-/* Closes the bed, whatever is held, and stops servers and wires. */
+/* Closes the env, whatever is held, and stops servers and wires. */
 void remote_close(remote_t *remote);
 
 /* Until all of them are connected, also those that were away. */

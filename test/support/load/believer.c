@@ -65,7 +65,7 @@ static void on_event(contender_t *c, event_t event) {
 }
 
 static void hold_for(int min_ms, int max_ms) {
-  bed_run_for(now->bed, random_between(min_ms, max_ms));
+  env_run_for(now->env, random_between(min_ms, max_ms));
 }
 
 static void hold_briefly(void) {
@@ -140,11 +140,11 @@ static void give_back(unsigned lost_before) {
   if (begin_release(now) == 0) {
     (void)outcome(now);
   } else {
-    bed_until(now->bed, now->lost > lost_before);
+    env_until(now->env, now->lost > lost_before);
     diary->lost++;
     lost_before++;
   }
-  bed_until(now->bed, now->extended == now->begun_extend);
+  env_until(now->env, now->extended == now->begun_extend);
   assert_int_equal(now->lost, lost_before);
 }
 
@@ -162,7 +162,7 @@ static void take_a_turn(contender_t *plain, contender_t *watched) {
     manners[i].hold();
     give_back(lost_before);
   }
-  bed_run_for(now->bed, random_between(20, 60)); /* the others' turn */
+  env_run_for(now->env, random_between(20, 60)); /* the others' turn */
 }
 
 static belay_lock_options_t options_of(belay_watchdog_t watchdog) {
@@ -200,23 +200,23 @@ int believer_run(const char *fd, const char *size, const char *number) {
   srandom((unsigned)getpid());
 
   belay_client_options_t options = impatient();
-  bed_t *bed = bed_open_at(shared->url[0], &options);
-  client[0] = bed->client;
+  env_t *env = env_open_at(shared->url[0], &options);
+  client[0] = env->client;
   for (int i = 1; i < BELIEVER_NODES; i++)
-    client[i] = bed_connect(bed, shared->url[i], &options);
+    client[i] = env_connect(env, shared->url[i], &options);
   belay_lock_options_t plain_options = options_of(BELAY_WATCHDOG_OFF);
   belay_lock_options_t watched_options = options_of(BELAY_WATCHDOG_ON);
-  contender_t *plain = contender_over(bed, client, BELIEVER_NODES, "door", &plain_options);
-  contender_t *watched = contender_over(bed, client, BELIEVER_NODES, "door", &watched_options);
+  contender_t *plain = contender_over(env, client, BELIEVER_NODES, "door", &plain_options);
+  contender_t *watched = contender_over(env, client, BELIEVER_NODES, "door", &watched_options);
   plain->then = watched->then = on_event;
-  uv_check_init(&bed->loop, &check);
+  uv_check_init(&env->loop, &check);
   uv_check_start(&check,
                  check_belief); /* whenever the loop has read what came in, a renewal perhaps */
 
   while (!atomic_load(&shared->over))
     take_a_turn(plain, watched);
   uv_close((uv_handle_t *)&check, NULL);
-  bed_close(bed);
+  env_close(env);
   return 0;
 }
 

@@ -98,21 +98,21 @@ static void on_event(player_t *p, happening_t what) {
   for (kind_id_t kind = (kind_id_t)0; kind < HELD_KINDS; kind++)                                   \
     for (unsigned i = 0; i < CONTEST_EACH; i++)
 
-void contest_begin(contest_t *contest, bed_t *bed, const char *url,
+void contest_begin(contest_t *contest, env_t *env, const char *url,
                    const belay_client_options_t *client_options,
                    const belay_lock_options_t *options) {
   belay_client_t *client[CONTEST_CLIENTS];
-  *contest = (contest_t){.bed = bed};
+  *contest = (contest_t){.env = env};
   for (int i = 0; i < CONTEST_CLIENTS; i++)
-    client[i] = bed_connect(bed, url, client_options);
+    client[i] = env_connect(env, url, client_options);
   FOR_ALL(kind, i) {
     player_t *p = &contest->player[kind][i];
     contestant_t *self = &contest->contestant[kind][i];
-    player_init(p, bed, client[i / 2 % CONTEST_CLIENTS], kind, i, options);
+    player_init(p, env, client[i / 2 % CONTEST_CLIENTS], kind, i, options);
     self->contest = contest;
     p->arg = self;
     p->then = on_event;
-    uv_timer_init(&bed->loop, &self->timer);
+    uv_timer_init(&env->loop, &self->timer);
     self->timer.data = p;
     come(p);
   }
@@ -153,8 +153,8 @@ void contest_end(contest_t *contest) {
   FOR_ALL(kind, i) {
     uv_close((uv_handle_t *)&contest->contestant[kind][i].timer, NULL);
   }
-  bed_until(contest->bed, all_have_gone(contest));
-  bed_settle(contest->bed);
+  env_until(contest->env, all_have_gone(contest));
+  env_settle(contest->env);
   for (kind_id_t kind = (kind_id_t)0; kind < HELD_KINDS; kind++) {
     if (contest->clashes[kind] > 0)
       fail_msg("NEVER: %s: %u times too many had it", kinds[kind].name, contest->clashes[kind]);

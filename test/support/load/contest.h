@@ -19,7 +19,7 @@ typedef struct contestant {
 } contestant_t;
 
 struct contest {
-  bed_t *bed;
+  env_t *env;
   bool over;
   int64_t forgotten; /* grants from before this time may be unknown to the server */
   player_t player[HELD_KINDS][CONTEST_EACH];
@@ -33,8 +33,8 @@ struct contest {
   int64_t longest[HELD_KINDS];    /* from when it was free, and wanted, to the next grant: in ms */
 };
 
-/* All come. The memory is the test's, and outlives the bed. */
-void contest_begin(contest_t *contest, bed_t *bed, const char *url,
+/* All come. The memory is the test's, and outlives the env. */
+void contest_begin(contest_t *contest, env_t *env, const char *url,
                    const belay_client_options_t *client, const belay_lock_options_t *options);
 
 /* The server forgets all present grants, also those about to be reported. */

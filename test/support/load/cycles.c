@@ -32,7 +32,7 @@ static void on_released(belay_lock_t *lock, int status) {
   begin_cycle(lock, runners);
 }
 
-lockers_t lockers_new(bed_t *bed, size_t count, bool same_name) {
+lockers_t lockers_new(env_t *env, size_t count, bool same_name) {
   lockers_t lockers = {.count = count};
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 1;
@@ -40,13 +40,13 @@ lockers_t lockers_new(bed_t *bed, size_t count, bool same_name) {
   for (size_t i = 0; i < count; i++) {
     int len = snprintf(name, sizeof name, "door-%zu", same_name ? 0 : i);
     assert_error(
-        belay_lock_new(bed->client, belay_bytes(name, (size_t)len), &options, &lockers.locks[i]),
+        belay_lock_new(env->client, belay_bytes(name, (size_t)len), &options, &lockers.locks[i]),
         0);
   }
   return lockers;
 }
 
-void run_cycles(bed_t *bed, const lockers_t *lockers, size_t cycles) {
+void run_cycles(env_t *env, const lockers_t *lockers, size_t cycles) {
   runners_t runners = {.left = cycles, .running = lockers->count};
   for (size_t i = 0; i < lockers->count; i++) {
     belay_lock_set_data(lockers->locks[i], &runners);
@@ -54,7 +54,7 @@ void run_cycles(bed_t *bed, const lockers_t *lockers, size_t cycles) {
   }
   while (runners.running > 0) {
     size_t before = runners.left;
-    bed_until(bed, runners.running == 0 || before - runners.left >= 1000);
+    env_until(env, runners.running == 0 || before - runners.left >= 1000);
   }
   assert_never(runners.wrong > 0);
 }

@@ -19,17 +19,17 @@ bool grants_try(const char *word) {
   return missing == NULL || (word != NULL && strcmp(missing, word) == 0);
 }
 
-belay_client_t *grants_node(bed_t *bed, unsigned i) {
+belay_client_t *grants_node(env_t *env, unsigned i) {
   belay_client_options_t options = client_options();
   options.close_timeout_ms = 20;
-  return bed_connect(bed, grants_url(nodes[i]), &options);
+  return env_connect(env, grants_url(nodes[i]), &options);
 }
 
-void grants_await_subscriber(bed_t *bed, const char *key) {
+void grants_await_subscriber(env_t *env, const char *key) {
   char channel[256];
   snprintf(channel, sizeof channel, "%s::wake", key);
   if (missing == NULL)
-    bed_until(bed, server_listeners(bed->server, channel) > 0);
+    env_until(env, server_listeners(env->server, channel) > 0);
 }
 
 /* ---- words ---- */
@@ -122,18 +122,18 @@ static outcome_t run(const chore_t *chore) {
   server_t *server = nodes[0];
   belay_client_options_t options = client_options();
   options.close_timeout_ms = 20; /* an undo that the user may not run is not waited for */
-  bed_t *bed = bed_open_at(grants_url(server), &options);
-  bed->server = server;
-  outcome_t result = {.status = chore->run(bed)};
-  bool noted = result.status != 0 && bed->failed == result.status;
+  env_t *env = env_open_at(grants_url(server), &options);
+  env->server = server;
+  outcome_t result = {.status = chore->run(env)};
+  bool noted = result.status != 0 && env->failed == result.status;
   snprintf(result.detail, sizeof result.detail, "%s",
-           noted ? bed->detail : belay_detail(bed->belay));
+           noted ? env->detail : belay_detail(env->belay));
   if (result.status == 0 && missing == NULL)
-    bed_settle(bed); /* of several servers not all have answered yet */
-  belay_client_stats_t stats = client_stats(bed);
+    env_settle(env); /* of several servers not all have answered yet */
+  belay_client_stats_t stats = client_stats(env);
   result.connects = stats.connects + stats.connect_errors;
-  bed->server = NULL; /* there is more to be done with it */
-  bed_close(bed);
+  env->server = NULL; /* there is more to be done with it */
+  env_close(env);
   return result;
 }
 

@@ -3,11 +3,11 @@
 #ifndef TEST_SUPPORT_LOAD_GRANTS_H
 #define TEST_SUPPORT_LOAD_GRANTS_H
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
-/* Does everything once at least, and the scripts twice, with the bed's client; answers must be
+/* Does everything once at least, and the scripts twice, with the env's client; answers must be
  * right. Returns 0, or the first status that is not, at once. */
-typedef int (*chore_fn)(bed_t *bed);
+typedef int (*chore_fn)(env_t *env);
 
 #define MUST(operation)                                                                            \
   do {                                                                                             \
@@ -37,11 +37,11 @@ void grants_check(const chore_t *chore);
  * is. */
 bool grants_try(const char *word);
 
-/* Of the chore's servers beside the first one: the bed's client of it. */
-belay_client_t *grants_node(bed_t *bed, unsigned i);
+/* Of the chore's servers beside the first one: the env's client of it. */
+belay_client_t *grants_node(env_t *env, unsigned i);
 
 /* Waits for a subscriber of "KEY::wake"; returns at once if a right is missing. */
-void grants_await_subscriber(bed_t *bed, const char *key);
+void grants_await_subscriber(env_t *env, const char *key);
 
 /* ---- by hand ---- */
 

@@ -8,7 +8,7 @@
 /* ---- the detail of a refusal ---- */
 
 static void keep(house_t *house) {
-  snprintf(house->detail, sizeof house->detail, "%s", belay_detail(house->bed->belay));
+  snprintf(house->detail, sizeof house->detail, "%s", belay_detail(house->env->belay));
 }
 
 static void keep_of_lock(contender_t *contender, event_t event) {
@@ -31,7 +31,7 @@ static contender_t *contender_in(house_t *house, const char *name) {
   options.ttl_ms = TTL_MS;
   options.watchdog = BELAY_WATCHDOG_ON;
   options.renew_after_ms = TTL_MS / 10;
-  contender_t *contender = contender_new(house->bed, name, &options);
+  contender_t *contender = contender_new(house->env, name, &options);
   contender->then = keep_of_lock;
   contender->arg = house;
   return contender;
@@ -45,18 +45,18 @@ house_t *house_open(server_t *server, const char *user, const char *password) {
   options.reconnect_max_ms = 50;
   options.username = user;
   options.password = password;
-  *house = (house_t){.server = server, .bed = bed_open_with(server, &options)};
+  *house = (house_t){.server = server, .env = env_open_with(server, &options)};
   house->held = contender_in(house, "held");
   house->leaves = contender_in(house, "leaves");
   house->acquirer = contender_in(house, "wanted");
-  house->limiter = limiter_new(house->bed, &limit, 1);
-  till_new(&house->till, house->bed, NULL);
+  house->limiter = limiter_new(house->env, &limit, 1);
+  till_new(&house->till, house->env, NULL);
   house->till.then = keep_of_till;
   return house;
 }
 
 void house_close(house_t *house) {
-  bed_close(house->bed);
+  env_close(house->env);
   free(house);
 }
 
@@ -73,7 +73,7 @@ int house_take(house_t *house) {
   int status = BELAY_EUNKNOWN;
   for (int i = 0; i < TRIES && status == BELAY_EUNKNOWN; i++) {
     ask_t ask = {.then = keep_of_ask, .arg = house};
-    belay_request_t *request = asked(house->bed, &ask);
+    belay_request_t *request = asked(house->env, &ask);
     int begun = belay_limiter_take(house->limiter, request, belay_string("k"), 1, on_answer);
     status = begun != 0 ? begun : answer(&ask, begun)->cause;
   }
@@ -149,7 +149,7 @@ static void sooner_or_later(house_t *house, int (*act)(house_t *house)) {
   while (act(house) != 0) {
     if (clock_since_ms(began) > TTL_MS / 2)
       fail_msg("the server does not do it: %s", house->detail);
-    bed_run_for(house->bed, 5);
+    env_run_for(house->env, 5);
   }
 }
 
@@ -162,6 +162,6 @@ void house_expect_well(house_t *house) {
   assert_int_equal(house->held->lost, 0);
   assert_true(is_on_server(house->held));
   assert_int_equal(number_at(house->server, "belay::counter::{n}"), house->added);
-  bed_until(house->bed, value_of(house->leaves) == NULL);
+  env_until(house->env, value_of(house->leaves) == NULL);
   assert_null(value_of(house->acquirer));
 }

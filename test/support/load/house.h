@@ -10,7 +10,7 @@
 
 typedef struct house {
   server_t *server;
-  bed_t *bed;
+  env_t *env;
   contender_t *held;     /* renewed */
   contender_t *leaves;   /* held too, and released while the server refuses */
   contender_t *acquirer; /* of a lock that is free until house_acquire() */

@@ -33,7 +33,7 @@ typedef struct adder {
 } adder_t;
 
 static struct {
-  bed_t *bed;
+  env_t *env;
   belay_client_t *other;
   uv_timer_t tick;
   uv_poll_t input;
@@ -126,7 +126,7 @@ static void step_locker(locker_t *locker) {
 
 /* Told: the first answer on a connection to another server. */
 static void note_server(belay__conn_class_t conn_class, uint32_t route) {
-  const belay_client_t *client = my.bed->client;
+  const belay_client_t *client = my.env->client;
   const belay__server_info_t *server = client->node_ops->server(client, conn_class, route);
   if (server == NULL || server->epoch == my.epoch)
     return;
@@ -138,7 +138,7 @@ static void note_server(belay__conn_class_t conn_class, uint32_t route) {
 }
 
 static bool is_cluster(void) {
-  return my.bed->client->node_ops->by_slots;
+  return my.env->client->node_ops->by_slots;
 }
 
 /* ---- the counter ---- */
@@ -208,9 +208,9 @@ static void step_ids(void) {
     (void)begin_get(&my.spring, &my.draw);
 }
 
-static void on_pinged(bed_t *bed) {
+static void on_pinged(env_t *env) {
   my.pinging = false;
-  if (bed->pong_status == 0 && !is_cluster())
+  if (env->pong_status == 0 && !is_cluster())
     note_server(BELAY__CLASS_LEASE, 0);
 }
 
@@ -296,7 +296,7 @@ static void on_tick(uv_timer_t *timer) {
   step_limiter();
   step_ids();
   if (!my.pinging && !my.ends)
-    my.pinging = begin_ping(my.bed) == 0;
+    my.pinging = begin_ping(my.env) == 0;
   if (my.rests && !my.rest_printed && is_confirmed())
     print_rest();
 }
@@ -308,33 +308,33 @@ static void make_lockers(void) {
   o.fencing = true;
   for (int i = 0; i < LOCKERS; i++) {
     locker_t *locker = &my.locker[i];
-    locker->contender = contender_of(my.bed, i % 2 == 0 ? my.bed->client : my.other, LOAD_LOCK, &o);
+    locker->contender = contender_of(my.env, i % 2 == 0 ? my.env->client : my.other, LOAD_LOCK, &o);
     locker->contender->then = on_lock;
     locker->contender->arg = locker;
   }
 }
 
 static void make_all(const char *url, unsigned replicas) {
-  my.bed = bed_open_at(url, NULL);
-  my.other = bed_connect(my.bed, url, NULL);
-  my.bed->then = on_pinged;
+  my.env = env_open_at(url, NULL);
+  my.other = env_connect(my.env, url, NULL);
+  my.env->then = on_pinged;
   make_lockers();
   belay_counter_options_t counter;
   belay_counter_options_init(&counter);
   counter.op_ttl_ms = 300000;
-  assert_error(belay_counter_new(my.bed->client, &counter, &my.counter), 0);
+  assert_error(belay_counter_new(my.env->client, &counter, &my.counter), 0);
   const belay_limit_t limit = {
       .kind = BELAY_LIMIT_BUCKET, .count = RATE, .period_us = 1000000, .burst = BURST};
   belay_limiter_options_t limiter;
   belay_limiter_options_init(&limiter);
   limiter.limits = &limit;
   limiter.limits_len = 1;
-  assert_error(belay_limiter_new(my.bed->client, &limiter, &my.limiter), 0);
+  assert_error(belay_limiter_new(my.env->client, &limiter, &my.limiter), 0);
   belay_idgen_options_t ids = idgen_options(BELAY_IDGEN_SEGMENT);
   ids.name = belay_string(LOAD_IDS);
   ids.step = 50;
   ids.min_replicas = replicas;
-  spring_of(&my.spring, my.bed, my.other, &ids);
+  spring_of(&my.spring, my.env, my.other, &ids);
   my.spring.then = on_drawn;
 }
 
@@ -343,7 +343,7 @@ int load_main(char **argv) {
   my.rests = my.rest_printed = true;
   my.began = clock_now();
   setvbuf(stdout, NULL, _IOLBF, 0);
-  uv_loop_t *loop = &my.bed->loop;
+  uv_loop_t *loop = &my.env->loop;
   uv_poll_init(loop, &my.input, STDIN_FILENO);
   uv_poll_start(&my.input, UV_READABLE, on_input);
   uv_timer_init(loop, &my.tick);
@@ -355,6 +355,6 @@ int load_main(char **argv) {
   uv_close((uv_handle_t *)&my.input, NULL);
   uv_close((uv_handle_t *)&my.tick, NULL);
   pulse_end(&my.pulse);
-  bed_close(my.bed);
+  env_close(my.env);
   return 0;
 }

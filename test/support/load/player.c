@@ -41,17 +41,17 @@ const kind_t kinds[KINDS] = {
 /* ---- callbacks ---- */
 
 static void notify(player_t *p, happening_t what) {
-  bed_t *bed = p->bed;
-  unsigned inside = bed->inside;
-  bed->wrong += inside + (p->came > p->begun) + (p->left > p->leaving) + (p->changed > p->changing);
-  bed->inside = 0;
+  env_t *env = p->env;
+  unsigned inside = env->inside;
+  env->wrong += inside + (p->came > p->begun) + (p->left > p->leaving) + (p->changed > p->changing);
+  env->inside = 0;
   if (p->then != NULL)
     p->then(p, what);
-  bed->inside = inside;
+  env->inside = inside;
 }
 
 static void came(player_t *p, int status, uint64_t grant) {
-  bed_note(p->bed, status);
+  env_note(p->env, status);
   p->came++;
   p->status = status;
   p->has = status == 0 && p->kind < HELD_KINDS;
@@ -63,7 +63,7 @@ static void came(player_t *p, int status, uint64_t grant) {
 }
 
 static void went(player_t *p, int status) {
-  bed_note(p->bed, status);
+  env_note(p->env, status);
   p->left++;
   p->left_status = status;
   p->left_time = clock_now();
@@ -88,7 +88,7 @@ static void lock_went(belay_lock_t *lock, int status) {
 
 static void lock_changed(belay_lock_t *lock, int status) {
   player_t *p = belay_lock_data(lock);
-  bed_note(p->bed, status);
+  env_note(p->env, status);
   p->changed++;
   p->change_status = status;
 }
@@ -215,12 +215,12 @@ static int make_meeting(player_t *p, const belay_lock_options_t *o, const char *
   return error;
 }
 
-void player_init(player_t *p, bed_t *bed, belay_client_t *client, kind_id_t kind, unsigned number,
+void player_init(player_t *p, env_t *env, belay_client_t *client, kind_id_t kind, unsigned number,
                  const belay_lock_options_t *options) {
   const char *name = kinds[kind].name;
   belay_lock_options_t o = *options;
   int error;
-  *p = (player_t){.bed = bed, .client = client, .kind = kind, .number = number};
+  *p = (player_t){.env = env, .client = client, .kind = kind, .number = number};
   o.data = p;
   o.on_lost = kind == MULTILOCK ? NULL : lock_lost;
   if (kind == MULTILOCK)
@@ -232,7 +232,7 @@ void player_init(player_t *p, bed_t *bed, belay_client_t *client, kind_id_t kind
   else
     error = make_lock(p, &o, name);
   if (error != 0)
-    fail_msg("%s: %s: %s", name, belay_strerror(error), belay_detail(bed->belay));
+    fail_msg("%s: %s: %s", name, belay_strerror(error), belay_detail(env->belay));
 }
 
 /* ---- doing ---- */
@@ -244,14 +244,14 @@ static void must(const player_t *p, const char *what, int error) {
 
 void player_come(player_t *p) {
   p->begun++;
-  p->bed->inside++;
+  p->env->inside++;
   must(p, "comes",
        p->multilock  ? belay_multilock_acquire(p->multilock, BELAY_FOREVER, multilock_came)
        : p->election ? belay_election_campaign(p->election, campaigned)
        : p->latch    ? belay_latch_wait(p->latch, BELAY_FOREVER, latch_opened)
        : p->barrier  ? belay_barrier_wait(p->barrier, BELAY_FOREVER, barrier_opened)
                      : belay_lock_acquire(p->lock, BELAY_FOREVER, lock_came));
-  p->bed->inside--;
+  p->env->inside--;
 }
 
 static int give_up(player_t *p) {
@@ -265,13 +265,13 @@ void player_leave(player_t *p) {
   bool releases = p->has || p->election != NULL;
   p->leaving += releases;
   p->has = false;
-  p->bed->inside++;
+  p->env->inside++;
   must(p, "leaves",
        !releases      ? give_up(p)
        : p->election  ? belay_election_resign(p->election, resigned)
        : p->multilock ? belay_multilock_release(p->multilock, BELAY_DEFAULT, multilock_went)
                       : belay_lock_release(p->lock, BELAY_DEFAULT, lock_went));
-  p->bed->inside--;
+  p->env->inside--;
 }
 
 void player_extend(player_t *p, int64_t ttl_ms) {
@@ -293,7 +293,7 @@ void player_observe(player_t *p) {
 
 static void counted(belay_request_t *request, int status, unsigned left) {
   player_t *p = request->data;
-  bed_note(p->bed, status);
+  env_note(p->env, status);
   p->changed++;
   p->change_status = status;
   p->to_count = left;
@@ -318,7 +318,7 @@ unsigned player_count(player_t *p, const char *operation) {
 void player_wait_begin(const player_t *p, const char *awaited) {
   static char text[256];
   snprintf(text, sizeof text, "%s %u: %s", kinds[p->kind].name, p->number, awaited);
-  bed_wait_begin(p->bed, text);
+  env_wait_begin(p->env, text);
 }
 
 void player_await(player_t *p) {

@@ -1,9 +1,9 @@
 /* All primitives that can be held or waited for, behind one interface, so that a table can state
- * rules for all of them. In bed.h a contender is only for lock.h. */
+ * rules for all of them. In env.h a contender is only for lock.h. */
 #ifndef TEST_SUPPORT_LOAD_PLAYER_H
 #define TEST_SUPPORT_LOAD_PLAYER_H
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 
 typedef enum kind_id {
   LOCK,
@@ -44,7 +44,7 @@ typedef enum happening { CAME, WENT, LOST } happening_t;
 /* A handle of any kind, and its callbacks. */
 typedef struct player player_t;
 struct player {
-  bed_t *bed;
+  env_t *env;
   kind_id_t kind;
   unsigned number; /* among those of its kind */
   belay_client_t *client;
@@ -72,8 +72,8 @@ struct player {
 };
 
 /* Times are those of the options; so are an election's, a latch's and a barrier's. The memory is
- * the test's; what is made is closed with the bed. */
-void player_init(player_t *player, bed_t *bed, belay_client_t *client, kind_id_t kind,
+ * the test's; what is made is closed with the env. */
+void player_init(player_t *player, env_t *env, belay_client_t *client, kind_id_t kind,
                  unsigned number, const belay_lock_options_t *options);
 
 /* Begins to acquire, to stand, or to wait at a latch or a barrier; without a limit. */
@@ -89,14 +89,14 @@ void player_observe(player_t *player); /* an election */
 void player_await(player_t *player);
 void player_await_left(player_t *player);
 
-/* bed_until(), which names the player on failure. */
+/* env_until(), which names the player on failure. */
 #define player_until(player, condition)                                                            \
   do {                                                                                             \
     const player_t *player_ = (player);                                                            \
     player_wait_begin(player_, #condition);                                                        \
     while (!(condition))                                                                           \
-      bed_turn(player_->bed);                                                                      \
-    bed_wait_end(player_->bed);                                                                    \
+      env_turn(player_->env);                                                                      \
+    env_wait_end(player_->env);                                                                    \
   } while (0)
 
 void player_wait_begin(const player_t *player, const char *awaited);

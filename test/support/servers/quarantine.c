@@ -39,7 +39,7 @@ void ask_until(contender_t *c, belay_vote_t vote, unsigned count) {
   int64_t began = clock_now();
   for (;;) {
     int status = try_lock(c);
-    bed_run_for(c->bed, 20); /* answers that were not needed */
+    env_run_for(c->env, 20); /* answers that were not needed */
     unsigned found = tally_of(c).votes[vote];
     if (status == 0)
       (void)release(c);
@@ -88,8 +88,8 @@ static nodes_t *visit_as(const char *user) {
     snprintf(url, sizeof url, "unix://%s%s", user != NULL ? user : server_login(veteran[i]),
              server_path(veteran[i]));
     if (i == 0)
-      nodes->bed = bed_open_at(url, &options);
-    nodes->client[i] = i == 0 ? nodes->bed->client : bed_connect(nodes->bed, url, &options);
+      nodes->env = env_open_at(url, &options);
+    nodes->client[i] = i == 0 ? nodes->env->client : env_connect(nodes->env, url, &options);
   }
   return nodes;
 }
@@ -107,7 +107,7 @@ nodes_t *visit_without_info(void) {
 
 void leave(nodes_t *nodes) {
   namespace_name = "belay";
-  bed_close(nodes->bed);
+  env_close(nodes->env);
   free(nodes);
 }
 

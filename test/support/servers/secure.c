@@ -42,36 +42,36 @@ belay_tls_options_t trust(certs_t *certs, const char *cert) {
   return options;
 }
 
-belay_client_t *secure_connect(bed_t *bed, const char *url, const belay_tls_options_t *tls,
+belay_client_t *secure_connect(env_t *env, const char *url, const belay_tls_options_t *tls,
                                const belay_client_options_t *client) {
   belay_client_options_t o = client != NULL ? *client : client_options();
-  int error = belay_tls_new(bed->belay, tls, &o.tls);
+  int error = belay_tls_new(env->belay, tls, &o.tls);
   if (error != 0)
-    fail_msg("belay_tls_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
-  belay_client_t *connected = bed_connect(bed, url, &o);
+    fail_msg("belay_tls_new: %s: %s", belay_strerror(error), belay_detail(env->belay));
+  belay_client_t *connected = env_connect(env, url, &o);
   belay_tls_close(o.tls);
   return connected;
 }
 
-bed_t *secure_bed(const char *url, const belay_tls_options_t *tls,
+env_t *secure_env(const char *url, const belay_tls_options_t *tls,
                   const belay_client_options_t *client) {
-  bed_t *bed = bed_bare();
-  bed->client = secure_connect(bed, url, tls, client);
-  return bed;
+  env_t *env = env_bare();
+  env->client = secure_connect(env, url, tls, client);
+  return env;
 }
 
 static char detail_text[512];
 
-static void keep_detail(bed_t *bed) {
-  snprintf(detail_text, sizeof detail_text, "%s", belay_detail(bed->belay));
+static void keep_detail(env_t *env) {
+  snprintf(detail_text, sizeof detail_text, "%s", belay_detail(env->belay));
 }
 
-int pong(bed_t *bed, const char **detail) {
-  int before = bed->pongs;
-  bed->then = keep_detail;
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs > before);
+int pong(env_t *env, const char **detail) {
+  int before = env->pongs;
+  env->then = keep_detail;
+  assert_error(begin_ping(env), 0);
+  env_until(env, env->pongs > before);
   if (detail != NULL)
     *detail = detail_text;
-  return bed->pong_status;
+  return env->pong_status;
 }

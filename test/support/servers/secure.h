@@ -2,7 +2,7 @@
 #ifndef TEST_SUPPORT_SERVERS_SECURE_H
 #define TEST_SUPPORT_SERVERS_SECURE_H
 
-#include "support/fixtures/bed.h"
+#include "support/fixtures/env.h"
 #include "support/servers/certs.h"
 
 typedef struct secure {
@@ -25,14 +25,14 @@ int port_of(const char *url);
 /* The authority "ca", and if cert is not NULL, that certificate of our own. */
 belay_tls_options_t trust(certs_t *certs, const char *cert);
 
-/* A bed with a client that has its own tls. client may be NULL. */
-bed_t *secure_bed(const char *url, const belay_tls_options_t *tls,
+/* An env with a client that has its own tls. client may be NULL. */
+env_t *secure_env(const char *url, const belay_tls_options_t *tls,
                   const belay_client_options_t *client);
 /* One more client with a tls of its own. */
-belay_client_t *secure_connect(bed_t *bed, const char *url, const belay_tls_options_t *tls,
+belay_client_t *secure_connect(env_t *env, const char *url, const belay_tls_options_t *tls,
                                const belay_client_options_t *client);
 
 /* Pings and waits for the result: the status; *detail is belay_detail(). */
-int pong(bed_t *bed, const char **detail);
+int pong(env_t *env, const char **detail);
 
 #endif /* TEST_SUPPORT_SERVERS_SECURE_H */

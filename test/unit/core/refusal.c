@@ -182,14 +182,14 @@ TEST(wrapped_error_of_a_script) {
                  rows[i].reply);
     check(text, (size_t)n, &rows[i]);
     n = snprintf(text, sizeof text,
-                 "ERR Error running script (call to f_b33cee3d30ad82bc09bed3eff321ee16d217adf3): "
+                 "ERR Error running script (call to f_b33cee3d30ad82bc09env3eff321ee16d217adf3): "
                  "@user_script:12: @user_script: 12: -%s",
                  rows[i].reply);
     check(text, (size_t)n, &rows[i]);
     if (strncmp(rows[i].reply, "ERR ", 4) != 0)
       continue;
     n = snprintf(text, sizeof text,
-                 "ERR Error running script (call to f_b33cee3d30ad82bc09bed3eff321ee16d217adf3): "
+                 "ERR Error running script (call to f_b33cee3d30ad82bc09env3eff321ee16d217adf3): "
                  "@user_script:12: @user_script: 12: %s",
                  rows[i].reply + 4);
     check(text, (size_t)n, &rows[i]);
