@@ -54,7 +54,8 @@ static void end_run(belay_sweep_t *sweep, int status) {
   belay__defer(belay_of(sweep), &sweep->task);
 }
 
-/* Requests less if that may be the cause, or waits; ends the run when patience_ms is over. */
+/* After an error: halves the size of the next request if the size may be the cause. Otherwise
+ * waits, if the error may pass and patience_ms is not over. Otherwise ends the run. */
 static void back_off(belay_sweep_t *sweep, int status, bool scanning) {
   uint64_t now = belay__now(belay_of(sweep));
   uint32_t *size = scanning ? &sweep->count : &sweep->calls;

@@ -4,7 +4,8 @@
 
 #include "cache/load_state.h"
 
-/* The loads of one belay_cache_get_many(), which the loader gets in one call. */
+/* The loads of one belay_cache_get_many() that may be needed. Those that are READY are queued
+ * together for the loader. */
 struct belay__load_group {
   /* number of loads that may still become READY, plus 1 until belay__load_group_seal() */
   unsigned open;

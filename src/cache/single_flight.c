@@ -142,7 +142,8 @@ static void end_outage(belay__load_t *load) {
   load->outage = false;
 }
 
-/* The server is out of reach or has refused a command. */
+/* A step has failed with this status. If it is an outage (belay__cache_is_outage()), options.away
+ * says what the waiters get. Any other status ends all waiters. */
 static state_t handle_outage(belay__load_t *load, int status) {
   belay_cache_t *cache = load->cache;
   const belay_cache_options_t *o = &cache->options;
@@ -221,8 +222,8 @@ static state_t load_failed(belay__load_t *load, int error) {
 }
 
 /* The server has stored the value, so there was no invalidation during the load, and the value
- * serves all waiters that joined until now. A value with tags does not, because a tag may have been
- * invalidated: waiters that joined during the load look it up. */
+ * serves the waiters that joined before the store was sent. Later ones look it up. If the value has
+ * tags, one may have been invalidated: all waiters that joined after the load began look it up. */
 static state_t value_stored(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;

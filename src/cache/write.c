@@ -136,7 +136,8 @@ static int send_first(belay_cache_t *cache, belay__operation_t *operation, write
   return belay__request_send_all(operation, calls, n);
 }
 
-/* After this time the tables of other processes would not serve the old value any more. */
+/* Limits a publication to local_ttl_ms: after that no other process serves the old value from its
+ * table. */
 static void limit_deadline(const belay_cache_t *cache, belay__operation_t *operation) {
   uint64_t until = belay__after_ms(cache->handle.client->belay, cache->options.local_ttl_ms);
   if (until < operation->deadline)

@@ -32,8 +32,8 @@ typedef struct belay__redacted {
  * server lists arguments is cut off. */
 void belay__redacted_init(belay__redacted_t *redacted, const char *text, size_t len);
 
-/* Hide each occurrence of this argument. One of less than four bytes is hidden only where it
- * stands as a word. */
+/* Hide each occurrence of this argument, also of its beginning alone if at least BELAY__HEAD_MAX
+ * bytes match. A shorter argument is hidden only where no letter or digit is next to it. */
 void belay__redacted_hide(belay__redacted_t *redacted, const char *data, size_t len);
 
 /* Write the text as belay__words() does, with "..." in place of the hidden parts. */

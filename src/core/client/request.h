@@ -42,9 +42,10 @@ typedef struct belay__answer {
 } belay__answer_t;
 
 typedef struct belay__request_ops {
-  /* Reads a reply that is not an error. Returns 0 with operation->values or the room set, or an
-   * error; BELAY_EPROTO also ends the connection. BELAY__REQUEST_PARK keeps the request open;
-   * only for a step of one call. */
+  /* Reads a reply that is not an error. Returns 0 after it has set operation->values or
+   * operation->room, or an error. BELAY_EPROTO may also end the connection: see
+   * belay__call_distrust(). BELAY__REQUEST_PARK keeps the request open; only for a step of one
+   * call. */
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
 

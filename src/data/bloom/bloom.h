@@ -149,8 +149,8 @@ struct belay_bloom {
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call);
 /* Make a call that reads it; NULL if memory is out. */
 belay__call_t *belay__bloom_get_config(const belay_bloom_t *bloom);
-/* Begin a request that reads the configuration first, with room_len bytes of room. Returns 0 or
- * an error; after an error nothing was begun. */
+/* Begin a request whose first step reads the configuration. room: bytes of room. Returns 0 or an
+ * error; after an error nothing was begun. */
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room);
 /* Add the key of a segment, or of a part beside it, in its slot. part: "", or "::" and a word. */
@@ -204,8 +204,9 @@ int belay__bloom_census_read(belay__operation_t *operation, const belay__reply_t
 
 /* ---- opening ---- */
 
-/* UNREAD -> OPENING, for an operation with timeout_ms left. Operations that join the wait have
- * at most this time. Returns 0 or an error; after an error the state is UNREAD. */
+/* UNREAD -> OPENING. The opening has timeout_ms, or the client's timeout_ms if that is longer.
+ * Operations that join wait until its end, or until their own deadline. Returns 0 or an error;
+ * after an error the state is UNREAD. */
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms);
 
 /* OPENING -> OPEN, or UNREAD: send or end all waiting operations. */

@@ -1,6 +1,7 @@
-/* Dedup: operations on items of one set. Many items are sent in parts of PART items, all at once.
- * A mark reports whether the item was new, so a second attempt would get another answer, unless
- * the first answer was stored under an operation id. */
+/* Dedup: operations on items of one set. Many items are sent as several calls of up to PART items,
+ * which are sent together. A mark reports whether the item was new, so a second attempt may get
+ * another answer. Therefore a mark is sent again only if the first answer was stored under an
+ * operation id, or for a COUNT, where the second answer is weaker but true. */
 #include <stdio.h>
 #include <string.h>
 

@@ -330,7 +330,8 @@ static int check_deadline(const belay_idempotency_t *records, int64_t *ms) {
   return check_ms(records, "deadline_ms", ms, records->options.deadline_ms, 1, DEADLINE_MAX_MS);
 }
 
-/* Return the time for which a record outlives this operation. */
+/* Return the time for which the server keeps a record after the owner's deadline, or after an
+ * abandon: options.grace_ms, or longer if this request may be sent again for longer. */
 static int64_t grace_ms(const belay_idempotency_t *records, const belay_request_t *request) {
   return belay__request_keep_ms(records->handle.client, request, records->options.grace_ms);
 }

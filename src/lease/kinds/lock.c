@@ -36,8 +36,9 @@ static const belay__script_t *const acquire_scripts[2][2] = {
     {&belay__script_lock_hand_over, &belay__script_lock_hand_over_fenced},
 };
 
-/* True for the native command, if the server has it. Further attempts use the script, because its
- * reply has the remaining time of the holder. */
+/* True if this attempt uses the native command: it is the first one, the server has the command,
+ * and no script must assign a fencing number. Later attempts use the script, because its reply has
+ * the remaining time of the holder. */
 static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
   return lease->attempts <= 1 && !belay__lease_counts(lease) &&
          belay__client_can(client, BELAY__SET_NX_GET);

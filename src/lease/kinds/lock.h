@@ -66,7 +66,8 @@ belay__lease_t *belay__lock_lease(const belay_lock_t *lock);
 int belay__lock_config(const belay_client_t *client, size_t n, const belay_lock_options_t *options,
                        belay__lease_config_t *config);
 
-/* The same for another ttl of a lock that exists. */
+/* Checks another ttl for a lock that exists: its range, and max_ttl_ms with a quarantine. Returns
+ * 0, or BELAY_EINVAL with a detail. */
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms);
 
 #endif /* BELAY_LEASE_KINDS_LOCK_H */

@@ -89,8 +89,8 @@ static void on_expiry(belay__timer_t *timer) {
 }
 
 /* Runs the events that other leases have queued: no lease steps another one inside its own
- * transition. A lease that was closed or has ended since then has no acquire state, or is not
- * RELEASING any more. */
+ * transition. If this lease was closed or has ended since then, lease->acquire is NULL or the state
+ * is not RELEASING any more, and the event is dropped. */
 static void run_events(belay__lease_t *lease) {
   if (lease->acquire != NULL && lease->acquire->turn_queued) {
     lease->acquire->turn_queued = false;

@@ -141,8 +141,9 @@ static int local_status(belay__member_t *member) {
 void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
   int status = local_status(member);
-  /* Only members without our token: a blind SET whose reply is lost looks like a token that was
-   * always there, and does not count either. */
+  /* An extend sets the key again only where our token cannot be. A server that set it again does
+   * not count (note_restored()). If the reply is lost, it does not count either: the next extend
+   * would find the token and could not tell that it had been gone. */
   member->retake = lease->members > 1 && !member->may_exist;
   if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
     const belay__server_info_t *server = belay__member_server(member);

@@ -7,7 +7,8 @@
 
 /* ---- possible effects ---- */
 
-/* The server may have executed the acquire, or may execute it later. It is no vote. */
+/* The server may have executed the acquire, or may execute it later, so the token needs an undo.
+ * With a quarantine, later replies of this member do not count either: see `restored`. */
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
   member->may_exist = true;
   member->has_place |= belay__member_lease(member)->ticket != 0;
