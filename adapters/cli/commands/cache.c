@@ -164,9 +164,12 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
   if (result->load_error > 0) {
     (void)out_raw(output.bytes, output.len);
     finish(h, result->load_error);
+  } else if (status == 0 && result->stale && asked.refresh) {
+    harness_complain(h, "cannot refresh", result->reason);
+    finish(h, status_of(result->reason));
   } else if (status == 0) {
     (void)out_raw(result->data, result->len);
-    served_stale = result->stale && !asked.refresh;
+    served_stale = result->stale;
     if (served_stale || result->from == BELAY_CACHE_FROM_LOAD)
       finish_when_settled(h);
     else

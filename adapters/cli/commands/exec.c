@@ -168,12 +168,14 @@ static const char *describe_trouble(void) {
   belay_lock_tally(lock, &tally);
   if (tally.nodes > 1)
     n = (size_t)snprintf(words, sizeof words, "too few of the servers vote");
-  for (unsigned i = 0; i < tally.nodes && n < sizeof words; i++) {
+  for (unsigned i = 0; i < tally.nodes; i++) {
     bool quarantined = tally.node[i].vote == BELAY_VOTE_QUARANTINED;
     int64_t ms = tally.node[i].quarantine_ms;
     if (!is_missing(tally.node[i].vote))
       continue;
     missing++;
+    if (n >= sizeof words) /* the text is cut, the count is not */
+      continue;
     n += (size_t)snprintf(words + n, sizeof words - n, "%s%s: %s%s", n == 0 ? "" : "; ",
                           harness_url(i),
                           quarantined ? "in quarantine after its start, votes in "
