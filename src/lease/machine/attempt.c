@@ -9,9 +9,10 @@
 #include "lease/wait/turns.h"
 #include "lease/wait/wake.h"
 
-#define PROPOSALS_MAX 8 /* fencing numbers for one grant, each refused because it was too small */
+#define PROPOSALS_MAX 8 /* maximum number of fencing numbers that are proposed for one grant */
 
-/* The end of the wait limits all attempts except the first, which has its full timeout. */
+/* Returns the end of the wait, which limits all attempts of a wait except the first. The first
+ * attempt has its full timeout. */
 static uint64_t wait_limit(const belay__lease_t *lease) {
   bool limited = lease->acquire->wait_until != 0 && lease->attempts > 1;
   return limited ? lease->acquire->wait_until : BELAY__NEVER;
@@ -36,8 +37,8 @@ belay__lease_state_t belay__attempt(belay__lease_t *lease) {
   return BELAY__LEASE_ACQUIRING;
 }
 
-/* True if the end of the wait cut the attempt short, and the attempt before it found the lease
- * held or the queue full. The missing reply then says nothing, and that result still applies. */
+/* True if the attempt got too few replies because the wait ended, and the attempt before it found
+ * the lease held or the server's queue full. Then the result of the attempt before it applies. */
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
   bool unanswered =
       status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
@@ -55,10 +56,12 @@ static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
   return BELAY__LEASE_IDLE;
 }
 
-/* Moves the next attempt earlier because of a message or a connection. A waiter that found the
- * lease held follows every message. A waiter whose attempt failed in another way can be woken by
- * its own undo, or by the undo of a similar waiter: it follows only the first message, with a
- * longer delay. A connection counts only for such a waiter, also after a message. */
+/* Advances the next attempt because of a message, a subscription or a connection.
+ *
+ * - A waiter that found the lease held follows every message and no connection.
+ * - A waiter whose attempt failed in another way can be woken by its own undo, or by the undo of a
+ *   similar waiter. It follows only the first message, with a longer delay. It follows every new
+ *   connection. */
 static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   bool held = lease->error == BELAY_EHELD, connected = by == BELAY__WOKEN_CONNECTED;
   uint64_t delay;
@@ -66,7 +69,8 @@ static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now
     return;
   lease->acquire->retry_advanced = true;
   uint64_t when = belay__poll_woken(lease, now, held || connected ? by : BELAY__WOKEN_AGAIN);
-  /* If waiters of other clients go first, an earlier poll does not overtake them. */
+  /* If waiters of other clients go first, `when` replaces even an earlier poll: that poll would
+   * overtake them. */
   bool in_turn = held && by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay);
   belay__lease_set_timer(lease, in_turn ? when : belay__earlier(lease->timer.when, when));
 }
@@ -77,7 +81,7 @@ static belay__lease_state_t wait_for_retry(belay__lease_t *lease, int status, ui
   bool woken = lease->acquire->woken;
   if (!belay__wake_is_up(lease)) {
     belay__wake_subscribe(lease, false);
-    woken |= belay__wake_is_up(lease); /* the subscription was not up when the attempt was sent */
+    woken |= belay__wake_is_up(lease); /* messages after the attempt may have been missed */
   }
   belay__lease_set_timer(lease, belay__poll_next(lease, status, now));
   lease->acquire->retry_advanced = false;
@@ -148,8 +152,8 @@ belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) 
   return belay__attempt_failed(lease, status == BELAY_EFENCED ? BELAY_ENOQUORUM : status);
 }
 
-/* The lease expired before the owner was notified of the grant. The acquire is pending again, so
- * the attempt ends as any failed attempt does. */
+/* Sets the acquire, which had ended with 0, back to pending. So the attempt ends as any failed
+ * attempt does. */
 belay__lease_state_t belay__attempt_expired(belay__lease_t *lease) {
   lease->op = BELAY__PENDING;
   return belay__attempt_failed(lease, BELAY_EEXPIRED);
@@ -161,7 +165,8 @@ belay__lease_state_t belay__attempt_canceled(belay__lease_t *lease) {
 
 /* ---- the queue ---- */
 
-/* Waits until `when`, at most half of the remaining wait, so that other waiters go first. */
+/* Sends the attempt at `when`, so that waiters of other clients go first, but after at most half of
+ * the remaining wait. */
 static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) {
   uint64_t now = belay__lease_now(lease), until = lease->acquire->wait_until;
   when = belay__earlier(when, now + (until - now) / 2);
@@ -179,14 +184,14 @@ belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   lease->grants_in_row = 0;
   lease->grants_in_row_since = 0;
   bool counted = lease->acquire->wait_until == 0 || lease->config->max_attempts != 0;
-  if (!belay__queue_join(lease, counted)) /* a limited number of attempts starts at once */
+  if (!belay__queue_join(lease, counted)) /* an acquire with limited attempts never queues */
     return counted ? belay__attempt(lease) : attempt_after(lease, belay__turns_return_at(lease));
   belay__lease_set_timer(lease, lease->acquire->wait_until);
   return BELAY__LEASE_QUEUED;
 }
 
-/* The turn did not come in time. The first lease of the queue did not get the lock either; its
- * error is the reason. */
+/* The reason is the last error of the queue's first lease if that lease contends, else
+ * BELAY_EHELD. */
 belay__lease_state_t belay__attempt_overdue(belay__lease_t *lease) {
   lease->error = (int16_t)belay__queue_reason(lease);
   return give_up(lease, lease->error == BELAY_EHELD ? BELAY_ETIMEDOUT : lease->error);
@@ -205,7 +210,7 @@ belay__lease_state_t belay__attempt_woken(belay__lease_t *lease, belay__lease_st
                                           belay__woken_t by) {
   lease->acquire->releases += by == BELAY__WOKEN_ALL;
   if (state != BELAY__LEASE_WAITING) {
-    lease->acquire->woken = true; /* the server may have executed the attempt before the message */
+    lease->acquire->woken = true; /* the server may have executed the attempt before the release */
     return state;
   }
   advance_retry(lease, by, belay__lease_now(lease));

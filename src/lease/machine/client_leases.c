@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Number of configurations that are compared, the last used first. A program with more
- * configurations has some of them twice. */
+/* Maximum number of configurations that are compared, the last shared first. If a client has more,
+ * some of them can have two copies. */
 #define CONFIGS_COMPARED 32
 
 typedef struct shared {

@@ -22,20 +22,21 @@ typedef struct belay__lease_config {
   uint32_t limit, permits; /* of a semaphore */
   uint8_t min_replicas;    /* 0: a grant need not be copied */
   bool renew, fencing, quarantine;
-  bool trust;          /* true if a server that hides its run id votes */
+  bool trust;          /* with a quarantine: true if a server that hides its run id votes */
   bool notify;         /* true if releases are published, and waiters subscribe */
-  bool notice_break;   /* true if a holder with a watchdog subscribes, too */
-  bool repeat_release; /* true if releases are repeated when their connection is lost */
+  bool notice_break;   /* true if a holder subscribes, too; only with `renew` */
+  bool repeat_release; /* true if a release is sent again when its server may have been replaced */
 } belay__lease_config_t;
 
-/* The known state of the server's vote; for lease/quorum/quarantine.c. */
+/* The last result of a quarantine query of the client; for lease/quorum/quarantine.c. */
 typedef struct belay__quarantine_state {
-  belay__server_info_t server; /* of the connection that asked; epoch 0: not known */
-  uint32_t max_ttl;
-  int64_t votes_from;
+  belay__server_info_t server; /* the server that replied to the query; epoch 0: no result yet */
+  uint32_t max_ttl;            /* longest ttl of the namespace, in ms */
+  int64_t votes_from;          /* time from which the server votes, in ns */
 } belay__quarantine_state_t;
 
-/* For lease/wait/turns.c: other clients that wait for a key that this client released. */
+/* The other clients that wait for a key, as this client's last release of it showed; for
+ * lease/wait/turns.c. */
 typedef struct belay__contenders {
   uint64_t hash;        /* hash of the key, as in `queues` */
   uint64_t released_at; /* time of the reply of the last release, in ns */
@@ -58,12 +59,12 @@ typedef struct belay__client_leases {
 /* The shared state of a client that has a lease. */
 belay__client_leases_t *belay__client_leases(const belay_client_t *client);
 
-/* Returns the first client's copy of this configuration, for one more lease on n clients, and
- * makes the shared state of the clients. NULL if memory is out. */
+/* Returns a reference to the first client's copy of the configuration, for one lease on n clients.
+ * Allocates belay__client_leases_t for clients that have none. NULL if memory is out. */
 const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *clients, size_t n,
                                                        const belay__lease_config_t *config);
 
-/* Drops one reference to the copy. */
+/* Drops one reference to the copy. client: the first client of the lease. */
 void belay__lease_config_release(belay_client_t *client, const belay__lease_config_t *config);
 
 #endif /* BELAY_LEASE_MACHINE_CLIENT_LEASES_H */

@@ -2,11 +2,11 @@
 
 #include "core/loop/backoff.h"
 
-/* Number of groups in which the renewals of one period are sent, at least; at most twice that. */
+/* The renewals of one period are sent in at least this number of groups, at most twice as many. */
 #define RENEWAL_SLOTS 16
-/* After a lost connection, the holders of its leases spread their checks over this time. */
+/* After a lost connection, the holders of its leases spread their checks over this time at most. */
 #define CHECK_SPREAD_MS UINT64_C(100)
-/* Shortest time between two checks because of messages. */
+/* Shortest time from the send of the last answered command to a check because of a message. */
 #define CHECK_INTERVAL_MS UINT64_C(100)
 
 uint64_t belay__lease_forgotten_after(uint32_t ttl_ms) {
@@ -53,7 +53,8 @@ bool belay__lease_renews(const belay__lease_t *lease) {
          (lease->config->max_hold == BELAY_FOREVER || held_ms < (uint64_t)lease->config->max_hold);
 }
 
-/* At most half of the validity, so that a second try fits. */
+/* Time from a confirmed send to the next renewal: at least a tenth of the ttl, and at most half of
+ * the validity, so that a second renewal fits. */
 static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
   uint64_t ttl = lease->ttl * BELAY__MS, after = lease->config->renew_after * BELAY__MS;
   if (after == 0)
@@ -63,8 +64,8 @@ static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
   return belay__earlier(after, validity / 2);
 }
 
-/* How much earlier differs from lease to lease, by up to a quarter. Otherwise the leases that a
- * stalled loop renewed together would be due together for ever. */
+/* Each route renews earlier by its own part of the period, up to a quarter. Otherwise the leases
+ * that a stalled loop renewed together would stay due together. */
 uint64_t belay__lease_renewal_due(const belay__lease_t *lease) {
   if (!belay__lease_renews(lease))
     return BELAY__NEVER;

@@ -4,34 +4,37 @@
 
 #include "lease/machine/lease.h"
 
-/* Nanoseconds for which a ttl can be trusted: the ttl less the drift. */
+/* Nanoseconds after the send of a command for which its ttl can be trusted: the ttl less the drift.
+ * drift_ms -1: ttl/100 + 2 ms. */
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms);
 
-/* Nanoseconds after which a server has forgotten a key with that ttl, whatever the rate of its
- * clock. */
+/* Nanoseconds after a key was set with that ttl until its server has certainly expired it. The
+ * server's clock may be 1 % slow. */
 uint64_t belay__lease_forgotten_after(uint32_t ttl_ms);
 
 /* The time until which a quorum of members keeps the lease: the quorum-th largest of the members'
  * times. 0: no quorum does. */
 uint64_t belay__lease_deadline(const belay__lease_t *lease);
 
-/* Nanoseconds for which the lease is certainly held; 0 if it is not. */
+/* Nanoseconds until the deadline of a lease that is HELD or EXTENDING; else 0. */
 uint64_t belay__lease_remaining(const belay__lease_t *lease);
 
-/* Sets the expiry timer to the deadline. False if the deadline is not ahead. */
+/* Sets the expiry timer to the deadline, or to now if there is none. False if the deadline is not
+ * ahead. */
 bool belay__lease_set_expiry(belay__lease_t *lease);
 
 /* True if the watchdog renews the lease: it is on, and max_hold is not over. */
 bool belay__lease_renews(const belay__lease_t *lease);
 
-/* Time of the next renewal: renew_after behind the send that the deadline counts from, or earlier,
- * so that renewals that are due at about the same time share a batch. BELAY__NEVER: none. */
+/* Time of the next renewal: renew_after (within limits) after the send that the deadline counts
+ * from, or up to a third of that earlier. Renewals that are due at about the same time then share a
+ * batch. BELAY__NEVER: the watchdog does not renew the lease. */
 uint64_t belay__lease_renewal_due(const belay__lease_t *lease);
 
-/* Time of the next try after a failed renewal, with backoff. */
+/* Time of the next renewal after a failed renewal: a backoff of at most a tenth of the ttl. */
 uint64_t belay__lease_renewal_retry(const belay__lease_t *lease);
 
-/* Time at which a holder asks a server that may have lost the lease. */
+/* Time of the renewal that checks a lease which a server may have lost. */
 uint64_t belay__lease_check_at(const belay__lease_t *lease, belay__check_t why);
 
 #endif /* BELAY_LEASE_MACHINE_DEADLINE_H */

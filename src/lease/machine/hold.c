@@ -25,8 +25,8 @@ belay__lease_state_t belay__hold_expired(belay__lease_t *lease) {
   return lose_lease(lease, held_too_long ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
 }
 
-/* A quorum extended the lease in the new mode. Members that did not confirm still hold the old
- * mode and do not count. */
+/* A quorum extended the lease. If the extend changed the mode, members that did not confirm may
+ * still have the old mode: they no longer count. */
 static void change_mode(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members && lease->next_mode != lease->mode; i++)
     if (lease->member[i].status != 0)
@@ -37,10 +37,11 @@ static void change_mode(belay__lease_t *lease) {
   lease->mode_uncertain = false;
 }
 
-/* The extend or the change of mode failed. Members with another state are set right soon, with
- * or without a renewal. */
+/* The extend failed. If it was to change the mode, nodes may now have different modes. Then another
+ * extend follows soon, even without a watchdog, and restores lease->mode on every node. */
 static void not_extended(belay__lease_t *lease, int status) {
-  bool refused = status == BELAY_ESHARED && lease->members == 1; /* nothing changed */
+  /* the upgrade changed nothing on the only node, because there are other readers */
+  bool refused = status == BELAY_ESHARED && lease->members == 1;
   lease->error = (int16_t)status;
   lease->next_mode = lease->mode;
   lease->mode_uncertain &= !refused;
@@ -51,7 +52,7 @@ static void not_extended(belay__lease_t *lease, int status) {
   lease->failures += !refused;
 }
 
-/* Advances the next renewal, if the lease is renewed at all. */
+/* Advances the next renewal, if the watchdog renews the lease. */
 static belay__lease_state_t check_soon(belay__lease_t *lease, belay__check_t why) {
   uint64_t due = belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER;
   if (belay__lease_renews(lease))
@@ -62,7 +63,7 @@ static belay__lease_state_t check_soon(belay__lease_t *lease, belay__check_t why
 belay__lease_state_t belay__hold_check(belay__lease_t *lease, belay__check_t why) {
   if (lease->state != BELAY__LEASE_EXTENDING)
     return check_soon(lease, why);
-  lease->recheck = true; /* the server may have executed the extend before */
+  lease->recheck = true; /* the server may have executed the extend before it lost the lease */
   return BELAY__LEASE_EXTENDING;
 }
 
@@ -74,7 +75,7 @@ static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
     belay__round_won(lease);
     change_mode(lease);
     if (belay__lease_remaining(lease) == 0)
-      return BELAY__LEASE_HELD; /* the reply came too late; the expiry timer is due */
+      return BELAY__LEASE_HELD; /* the deadline has passed; the expiry timer is due */
     schedule_renewal(lease);
   } else {
     not_extended(lease, status);
@@ -98,9 +99,9 @@ belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
   belay__round_leave_places(lease);
   bool extending = lease->state == BELAY__LEASE_EXTENDING;
   bool late = lease->round == BELAY__ROUND_EXTEND && !extending;
-  if (late && belay__round_status(lease) == 0) /* it counts like a reply in time */
+  if (late && belay__round_status(lease) == 0) /* a late reply counts like a reply in time */
     belay__round_won(lease);
-  if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
+  if (belay__lease_deadline(lease) == 0) { /* no quorum of members keeps the lease any more */
     lease->error = BELAY_ENOTOWNER;
     return lose_lease(lease, BELAY_LOST_TAKEN);
   }
@@ -115,13 +116,13 @@ belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms
   uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
   belay__round_start(lease, BELAY__ROUND_EXTEND,
                      belay__earlier(deadline, belay__lease_deadline(lease)));
-  belay__round_leave_places(lease); /* an earlier attempt without a reply may have left places */
+  belay__round_leave_places(lease); /* an acquire without a reply may have left places */
   return BELAY__LEASE_EXTENDING;
 }
 
 belay__lease_state_t belay__hold_begin(belay__lease_t *lease) {
   schedule_renewal(lease);
-  bool disconnected = false; /* from a server that granted it */
+  bool disconnected = false; /* true if a member that counts has no connection now */
   for (unsigned i = 0; i < lease->members; i++)
     disconnected |= lease->member[i].until != 0 && belay__member_server(&lease->member[i]) == NULL;
   return disconnected ? check_soon(lease, BELAY__CHECK_CONNECTION_LOST) : BELAY__LEASE_HELD;
@@ -140,10 +141,10 @@ belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout
   return BELAY__LEASE_RELEASING;
 }
 
-/* A token that may still exist is undone. */
+/* Ends the release. If the token may still be on a member, an undo removes it. */
 belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) {
   if (lease->may_be_handed_over && status != 0)
-    status = BELAY_EUNKNOWN; /* after a hand-over the token is not ours, but it was not lost */
+    status = BELAY_EUNKNOWN; /* BELAY_ENOTOWNER can be the effect of our own hand-over */
   if (status != 0)
     lease->error = (int16_t)status;
   else

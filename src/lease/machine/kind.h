@@ -23,43 +23,45 @@ typedef struct belay__kind {
   /* Suffixes of the other keys, which begin with the key; ends with NULL. NULL: one key only. */
   const char *const *suffixes;
 
-  /* The KEYS of both scripts are the key, and the key with each of `suffixes`.
+  /* The KEYS of both scripts are the key, and the key with each of `suffixes`; with `many`, the
+   * keys of the list. extend gets only the first extend_keys of them.
    *
-   * extend: ARGV: the token; the ttl in ms; the ttl for setting a missing lease again, or 0; then
-   * the arguments of extend_more. Reply: 1 extended, 0 not ours, 2 set again, or a number for
-   * `extended`.
+   * extend: ARGV: the token; the ttl in ms; the ttl for setting a missing lease again, or 0 to set
+   * nothing; then the arguments of extend_more. Reply: 1: extended; 0: another token or no key; 2:
+   * set again; another number: see `extended`.
    *
    * release: ARGV: the token, or '' for none; the publish command, or '' for none; and another
    * object to remove: '', a ticket, the token of the next holder, or TICKET+MS. TICKET+MS undoes
-   * a grant whose reply was lost: the ticket gets its place again, for MS milliseconds. Reply: 0
-   * not ours, or n: removed, and n - 1 connections got the message. */
+   * a grant whose reply was lost: the ticket gets its place again, for MS milliseconds. Reply: 0:
+   * the token did not have the lease; n > 0: removed, and n - 1 connections got the message. */
   const belay__script_t *extend, *release;
 
   bool many;         /* true if the key is a list of keys: belay__many_next() */
-  bool client_queue; /* true if the leases of a client form a queue, and one of them contends */
-  bool hands_over;   /* true if a holder can pass the lease to the next one in the queue */
+  bool client_queue; /* true if the leases of one key in a client queue, and one of them contends */
+  bool hands_over;   /* true if a holder can pass the lease to the next one in that queue */
   bool owned;        /* true if the value of the key is belay__lease_extra(), not a token */
-  bool tickets;      /* true if waiters have places on the server, under lease->ticket */
+  bool tickets;      /* true if waiters have places in a queue on the server, by lease->ticket */
 
-  /* Builds the command that takes the lease; of a kind with hands_over: from lease->partner, if
-   * that is not NULL. */
+  /* Builds the command that takes the lease. With hands_over, and if lease->partner is not NULL,
+   * the command takes the lease from the partner's token. */
   void (*acquire)(const belay__lease_t *lease, belay__call_t *call);
 
-  /* Reads its reply. Returns 0 (granted), BELAY_EHELD, BELAY_EPROTO or another error. With
-   * BELAY_EHELD, *holder_ms is the longest remaining time of the holder, if that is known. A kind
-   * that counts the grants in this script sets lease->fence. */
+  /* Reads the reply to `acquire`. Returns 0 (granted), BELAY_EHELD, BELAY_EPROTO or another error.
+   * With BELAY_EHELD, *holder_ms is the time in ms after which another attempt can succeed without
+   * a message, if known: the rest of the holder's ttl, or for a fair kind the time until the first
+   * waiter loses its place. If the script assigns a fencing number, this sets lease->fence. */
   int (*acquired)(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                   int64_t *holder_ms);
 
-  /* Number of keys that extend uses, from the first; 0: all. With fewer keys an extend works while
-   * a cluster moves the other keys of the slot. */
+  /* Number of keys that extend uses, from the first; 0: all. An extend with fewer keys still works
+   * while a cluster moves the slot and some of the other keys are on another server. */
   size_t extend_keys;
   size_t extend_args; /* number of arguments that extend_more adds; 0: it is NULL */
   void (*extend_more)(const belay__lease_t *lease, belay__call_t *call);
   /* The status for a reply to extend that is not 0, 1 or 2; NULL: there is no such reply. */
   int (*extended)(belay__lease_t *lease, int64_t reply);
 
-  /* True if a waiter may be granted in addition to one that was just granted; NULL: never. */
+  /* True if `waiting` can hold its lease at the same time as `granted`; NULL: never. */
   bool (*may_share)(const belay__lease_t *granted, const belay__lease_t *waiting);
 
   void (*notify_owner)(belay__lease_t *lease, belay__notice_t news, int status);

@@ -31,12 +31,13 @@ void belay__lease_end(belay__lease_t *lease, int status) {
   belay__defer(belay__lease_belay(lease), &lease->task);
 }
 
-/* A result that was not reported yet can still become worse. */
+/* A later result replaces one that the owner was not notified of yet: an extend that succeeded can
+ * still end as canceled. */
 void belay__lease_end_extend(belay__lease_t *lease, int status) {
   if (!belay__is_pending(lease->extend))
     return;
   if (status != 0 && lease->upgrading)
-    lease->mode = BELAY_RWLOCK_READ; /* it may be the writer, but the owner is not notified of it */
+    lease->mode = BELAY_RWLOCK_READ; /* the owner is not notified that the upgrade may have won */
   lease->extend = (int16_t)status;
   belay__defer(belay__lease_belay(lease), &lease->task);
 }

@@ -13,7 +13,7 @@
  *              the same, and a fencing number is still needed         FENCING
  *              any other outcome, and the wait goes on                WAITING
  *              any other outcome, cancel                              IDLE
- *   FENCING    a majority accepts the number, in time                 GRANTED
+ *   FENCING    a quorum accepts the number, in time                   GRANTED
  *              any other outcome, deadline, and the wait goes on      WAITING
  *              any other outcome, deadline, cancel                    IDLE
  *   WAITING    the next attempt is due, its turn                      ACQUIRING
@@ -38,21 +38,24 @@
  * An attempt that cannot be sent ends like an attempt without a reply. Other events do not change
  * the state.
  *
- * Only belay__lease_step() writes the state. No lease steps another one: a lease that gives the
- * turn to the next in its queue, or replies to the lease that handed the lock over to it, queues
- * the other's task, which runs the event.
+ * Only belay__lease_step() writes the state. A lease never calls it for another lease. A lease that
+ * has an event for another lease queues the task of that lease, and the task runs the event. There
+ * are two such events: the turn of the next lease in the queue, and the result of a hand-over.
  *
- * A token belongs to one attempt. When the attempt does not end as held, its token is undone on
- * every member that may have it, behind the call in flight, and is never sent in an acquire again.
+ * A token belongs to one attempt. If the attempt does not end in HELD, an undo removes its token
+ * from every member that may have it. The undo is sent behind the calls in flight. No later acquire
+ * uses the token again.
  *
- * The deadline is the time until which a quorum of members keeps the lease. Each member counts from
- * just before the first byte of its last confirmed acquire or extend was sent, less the drift. The
- * expiry timer is set to the deadline in FENCING, GRANTED, HELD and EXTENDING. It fires before all
- * other events when the loop was stalled.
+ * The deadline is the time until which a quorum of members keeps the lease. For one member, this is
+ * the time of the send of its last confirmed acquire or extend, plus the ttl, less the drift. The
+ * time of the send is read just before the first byte is written. The expiry timer is set to the
+ * deadline in FENCING, GRANTED, HELD and EXTENDING. After a stall of the loop it fires before all
+ * other events.
  *
- * FENCING proposes a number to all members, and ends when a majority has accepted it. READ asks for
- * a number that is larger than the stored one; ACCEPT stores the largest of the replies. If a
- * majority refuses, READ follows again. */
+ * FENCING proposes a number to all members, and ends when a quorum has accepted the number. A READ
+ * round asks each member for a number that is larger than its stored number. An ACCEPT round
+ * proposes the largest of the replies. If a refusal prevents a quorum, READ follows again, until
+ * PROPOSALS_MAX numbers have been proposed (attempt.c). */
 #ifndef BELAY_LEASE_MACHINE_LEASE_H
 #define BELAY_LEASE_MACHINE_LEASE_H
 
@@ -69,7 +72,7 @@ typedef enum belay__lease_state {
   BELAY__LEASE_QUEUED,    /* waits in the client's queue behind another lease of the same key */
   BELAY__LEASE_ACQUIRING, /* the acquire round of an attempt is pending */
   BELAY__LEASE_FENCING,   /* a quorum granted the attempt; a round about the number is pending */
-  BELAY__LEASE_WAITING,   /* an attempt failed, and the next attempt is not due yet */
+  BELAY__LEASE_WAITING,   /* the next attempt is not due yet; waits for its time or a wake-up */
   BELAY__LEASE_GRANTED,   /* a quorum granted the lease; the owner is not notified yet */
   BELAY__LEASE_HELD,      /* the owner was notified of the grant */
   BELAY__LEASE_EXTENDING, /* held, and an extend or a renewal is pending */
@@ -82,23 +85,24 @@ typedef enum belay__lease_state {
 typedef enum belay__lease_event {
   BELAY__EV_ACQUIRE,  /* the owner starts an acquire */
   BELAY__EV_RELEASE,  /* the owner starts a release; arg: the timeout in milliseconds */
-  BELAY__EV_TURN,     /* the lease is the next in its queue; arg: a belay__yield_t */
+  BELAY__EV_TURN,     /* the lease is next in its queue or hand-over; arg: a belay__yield_t */
   BELAY__EV_WAKE,     /* a message or a connection is a reason to retry; arg: a belay__woken_t */
   BELAY__EV_EXTEND,   /* the owner starts an extend; arg: the timeout in milliseconds */
-  BELAY__EV_CHECK,    /* the server may have lost the lease; arg: a belay__check_t */
+  BELAY__EV_CHECK,    /* a server may have lost the lease; arg: a belay__check_t */
   BELAY__EV_CANCEL,   /* the owner cancels the acquire */
   BELAY__EV_CLOSE,    /* the owner or the client closes the handle */
-  BELAY__EV_ANSWER,   /* a member has a result */
+  BELAY__EV_ANSWER,   /* a member, or the partner of a hand-over, has a result */
   BELAY__EV_TIMER,    /* lease->timer fired */
   BELAY__EV_EXPIRY,   /* lease->expiry fired: the local deadline passed */
-  BELAY__EV_NOTIFIED, /* the task is about to notify the owner of the end of an operation */
+  BELAY__EV_NOTIFIED, /* the task is about to notify the owner of the end of lease->op */
   BELAY__EV_UNDONE    /* an undo that CLOSING waits for ended */
 } belay__lease_event_t;
 
-/* Why a holder asks the server before its next renewal is due. */
+/* Why a holder sends a renewal before it is due: a server may have lost the lease. */
 typedef enum belay__check {
-  BELAY__CHECK_CONNECTION_LOST, /* a connection that confirmed the lease was lost */
-  BELAY__CHECK_MESSAGE          /* a message was published on the lease's channel */
+  /* a connection that confirmed the lease was lost, or the key moved to another server */
+  BELAY__CHECK_CONNECTION_LOST,
+  BELAY__CHECK_MESSAGE /* a message on the lease's channel, or its subscription was confirmed */
 } belay__check_t;
 
 /* How long a lease lets waiters of other clients go first when its turn comes. */
@@ -109,10 +113,12 @@ typedef enum belay__yield {
 } belay__yield_t;
 
 typedef enum belay__woken {
-  BELAY__WOKEN_ALL,      /* a message for all waiters */
-  BELAY__WOKEN_ALONE,    /* a message for this lease's ticket: it is first in the server's queue */
-  BELAY__WOKEN_AGAIN,    /* the subscription is up again; messages may have been lost */
-  BELAY__WOKEN_CONNECTED /* a quorum is connected; the last attempt failed without one */
+  BELAY__WOKEN_ALL,   /* a message for all waiters, or the first confirmation of a subscription */
+  BELAY__WOKEN_ALONE, /* a message for this lease's ticket: it is first in the server's queue */
+  BELAY__WOKEN_AGAIN, /* the subscription is up again; messages may have been lost */
+  /* a member got a connection and a quorum is connected; the last attempt ended in an error other
+   * than BELAY_EHELD */
+  BELAY__WOKEN_CONNECTED
 } belay__woken_t;
 
 typedef enum belay__round {
@@ -124,13 +130,13 @@ typedef enum belay__round {
   BELAY__ROUND_RELEASE
 } belay__round_t;
 
-#define BELAY__PENDING 1      /* a member's status before its result is known */
+#define BELAY__PENDING 1      /* a member's status, lease->op, lease->extend: no result yet */
 #define BELAY__NO_VOTE 2      /* a member's vote before the first acquire */
-#define BELAY__RESTORED 3     /* the key was gone and is set again; this does not count yet */
+#define BELAY__RESTORED 3     /* the key was gone and is set again; the member does not count yet */
 #define BELAY__NO_OPERATION 4 /* lease->op, lease->extend: no operation is pending */
 
-/* The mode that an extend asks for. An upgrade is a vote, as an acquire is. A downgrade is in force
- * before the extend is sent, and the extend asks for the mode of a reader. */
+/* The mode that an extend asks for. For an upgrade, as for an acquire, only servers outside the
+ * quarantine count. A downgrade changes lease->mode before the extend is sent. */
 typedef enum belay__extend_as {
   BELAY__EXTEND_AS_READ,
   BELAY__EXTEND_AS_WRITE,  /* sent by a writer */
@@ -147,10 +153,13 @@ typedef struct belay__member {
     belay__call_t *late; /* before CLOSING: an acquire that the decision did not wait for */
     belay__undo_t *undo; /* in CLOSING: the pending undo */
   };
-  uint64_t sent;        /* time when the last call with a reply was first sent, in ns */
-  uint64_t until;       /* time until which this node keeps the lease, in ns; 0: it does not */
-  uint64_t server_mark; /* hash of the run id of the server that last granted; 0: unknown */
-  uint32_t sent_on;     /* epoch of the connection of the last call with a reply */
+  uint64_t sent; /* time when the last call with a reply was first sent, in ns */
+  /* Time until which this node keeps the lease, in ns. 0: the node is not known to keep it. */
+  uint64_t until;
+  /* Hash of the run id of the server that last confirmed a command, or that may set a missing key
+   * again now. 0: unknown. */
+  uint64_t server_mark;
+  uint32_t sent_on; /* epoch of the connection of the last call with a reply */
   /* Epoch of the last connection with an unanswered call that may still take the lease; 0: none. */
   uint32_t epoch;
   /* Epoch of the last connection with an unanswered extend that may still turn the writer into a
@@ -161,11 +170,12 @@ typedef struct belay__member {
   uint8_t index;      /* index in lease->member */
   bool may_exist : 1; /* true if the token may be on this node */
   bool has_place : 1; /* true if the ticket may be in this node's queue */
-  bool retake : 1;    /* true if the current extend sets the key again if it is gone */
-  /* True if the key was gone and was set again. The node does not count until a quorum won a round
-   * without it. */
+  bool retake : 1;    /* EXTEND round: true if the extend sets the key again if it is gone */
+  /* True if the server lost the key and may have it again. With a quarantine, also after an acquire
+   * that this node did not confirm. A reply to an extend then does not count until a quorum has
+   * confirmed an extend without this node. */
   bool restored : 1;
-  bool known_restored : 1; /* true if the node confirmed `restored` before the current round */
+  bool known_restored : 1; /* true if an extend before the current round ended as RESTORED here */
 } belay__member_t;
 
 /* The subscriptions of a waiter or a holder; lease/wait/wake.c has the struct. */
@@ -175,23 +185,23 @@ typedef struct belay__wake belay__wake_t;
 /* Values of lease->notified from here on mean that the number of connections is unknown. */
 #define BELAY__NOTIFIED_UNKNOWN_MIN (INT32_MAX - 1)
 
-/* The state of an acquire, from its start until the owner is notified of the grant. It is allocated
- * separately because most leases are held most of the time. */
+/* The state of an acquire, from its start until the acquire fails or the owner is notified of the
+ * grant. It is allocated separately because most leases are held most of the time. */
 typedef struct belay__acquire {
   uint64_t wait_until; /* end of the wait, in ns; 0: one attempt only */
   uint64_t started_at; /* start of the current attempt, in ns */
-  int64_t holder_ms;   /* remaining time of the holder in ms, at most; -1: unknown */
+  int64_t holder_ms;   /* smallest holder_ms of the replies, see belay__kind_t; -1: unknown */
   belay__wake_t *wake; /* the waiter's subscriptions; NULL: none */
   uint32_t found_held; /* consecutive attempts that found the lease held */
-  uint32_t releases;   /* releases that were published since the wait began */
+  uint32_t releases;   /* wake-ups by BELAY__WOKEN_ALL since the wait of this client began */
   uint8_t proposals;   /* fencing numbers that were proposed for this grant */
-  bool woken;          /* true if a message came since the attempt was sent */
-  bool retry_advanced; /* WAITING: true if a message made the next attempt earlier */
+  bool woken;          /* true if a wake-up came since the attempt was sent */
+  bool retry_advanced; /* WAITING: true if a wake-up has changed the time of the next attempt */
   bool turn_queued;    /* QUEUED, WAITING: true if the task has to run BELAY__EV_TURN */
   uint8_t yield;       /* the belay__yield_t for that event */
-  /* true if granted_token is the grant that gave this lease its turn and that it may share */
+  /* true if the grant of another lease gave this lease its turn, and this lease may share it */
   bool shares_grant;
-  belay__token_t granted_token;
+  belay__token_t granted_token; /* with shares_grant: the token of that other lease */
 } belay__acquire_t;
 
 /* A program may have a hundred thousand leases: the fields are as narrow as possible, and their
@@ -221,9 +231,9 @@ struct belay__lease {
   uint64_t ticket;      /* ticket of the current wait; 0: none */
   uint64_t fence;       /* the fencing number, or the proposed number; 0: none */
   uint32_t ttl;         /* ttl of the current hold, in ms */
-  uint32_t longest_ttl; /* longest ttl that a server may have, in ms: a ttl never shrinks */
+  uint32_t longest_ttl; /* longest ttl sent with the token, in ms; an extend never shortens it */
   uint32_t attempts;    /* attempts of the current acquire */
-  uint32_t failures;    /* consecutive renewals that failed, or attempts that were refused */
+  uint32_t failures;    /* consecutive failed renewals, or attempts with an error except EHELD */
   uint32_t route;
   /* Connections that received the message of the last release; from BELAY__NOTIFIED_UNKNOWN_MIN
    * on: unknown. */
@@ -231,7 +241,7 @@ struct belay__lease {
   uint32_t grants_in_row; /* consecutive grants to leases of this client before this one */
   uint32_t holds;         /* reentrant lock: number of holds of the owner */
   belay__token_t token;
-  int16_t error; /* last error since the last grant; 0: none */
+  int16_t error; /* last error since the start of the acquire, or since the grant; 0: none */
   /* The owner's acquire or release, and its extend. BELAY__NO_OPERATION; BELAY__PENDING; or the
    * result, until the task notifies the owner. */
   int16_t op, extend;
@@ -242,13 +252,14 @@ struct belay__lease {
   uint8_t loss;      /* the belay_lost_t to notify the owner of; 0: none */
   uint8_t mode;      /* belay_rwlock_mode_t of the handle */
   uint8_t next_mode; /* mode after the next extend */
-  /* The belay__extend_as_t of the current round's command. It stays until the next round: a reply
-   * after the decision is read in the terms of the command that was sent. */
+  /* The belay__extend_as_t of the current round's command. It stays until the next round, because a
+   * reply after the decision still refers to the command that was sent. */
   uint8_t sent_mode;
   bool upgrading : 1;      /* true if the owner's upgrade is pending */
   bool mode_uncertain : 1; /* true if a change of mode is unconfirmed: nodes may differ */
   bool recheck : 1;        /* EXTENDING: true if a server may have lost the lease since the send */
-  bool may_be_handed_over : 1; /* RELEASING: true if a hand-over without a reply may have run */
+  /* RELEASING: true if the server may have executed a hand-over that got no valid reply */
+  bool may_be_handed_over : 1;
   bool ref : 1, holds_loop : 1;
   belay__member_t member[1]; /* `members` elements; the owner of the lease allocates the rest */
 };
@@ -287,7 +298,7 @@ static inline const char *belay__lease_extra(const belay__lease_t *lease) {
   return lease->key + lease->key_len;
 }
 
-/* True if the acquire script assigns the fencing number. It does so with a single node. */
+/* True if the acquire script assigns the fencing number: with `fencing` and a single node. */
 static inline bool belay__lease_counts(const belay__lease_t *lease) {
   return lease->config->fencing && lease->members == 1;
 }
@@ -331,16 +342,16 @@ static inline uint64_t belay__earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-/* Ends the owner's acquire or release, or its extend, if one is pending. The lease's task notifies
- * the owner. */
+/* Ends the owner's acquire or release. The second function ends its extend. Both do nothing if no
+ * such operation is pending. The lease's task notifies the owner. */
 void belay__lease_end(belay__lease_t *lease, int status);
 void belay__lease_end_extend(belay__lease_t *lease, int status);
 
 /* The acquire is over: frees its state. */
 void belay__lease_free_acquire(belay__lease_t *lease);
 
-/* Holds the loop for pending operations, for closes, and for held leases with a ref; else frees
- * it. */
+/* Keeps the loop alive while an operation is pending, while the lease closes, and while a lease
+ * with `ref` is granted or held. Otherwise lets the loop end. */
 void belay__lease_update_hold(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_MACHINE_LEASE_H */

@@ -29,9 +29,9 @@ static void apply_state(belay__lease_t *lease) {
   belay__lease_update_hold(lease);
 }
 
-/* The events that can happen in each state. The public functions refuse operations that a state
- * does not allow. An abandoned call gives no reply. A state stops the timers that it does not
- * use. */
+/* The events that can happen in each state. Other events cannot happen: the public functions refuse
+ * operations that a state does not allow, an abandoned call runs no callback, and a transition
+ * stops the timers that its next state does not use. */
 #define ON(name) (1u << BELAY__EV_##name)
 static const unsigned possible[] = {
     [BELAY__LEASE_IDLE] = ON(ACQUIRE) | ON(CLOSE) | ON(NOTIFIED),
@@ -101,7 +101,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     if (event == BELAY__EV_NOTIFIED)
       return belay__hold_begin(lease);
     belay__round_leave_places(lease);
-    (void)belay__lease_set_expiry(lease); /* a reply that the decision did not need */
+    (void)belay__lease_set_expiry(lease); /* a late reply can move the deadline */
     return state;
 
   case BELAY__LEASE_HELD:

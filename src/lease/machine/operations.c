@@ -88,9 +88,9 @@ static void on_expiry(belay__timer_t *timer) {
   belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, expiry), BELAY__EV_EXPIRY, 0);
 }
 
-/* Runs the events that other leases have queued: no lease steps another one inside its own
- * transition. If this lease was closed or has ended since then, lease->acquire is NULL or the state
- * is not RELEASING any more, and the event is dropped. */
+/* Runs the events that other leases have queued: the turn, and the result of a hand-over. If this
+ * lease was closed, or its operation has ended, since an event was queued, the event is dropped:
+ * then lease->acquire is NULL, or the state is not RELEASING any more. */
 static void run_events(belay__lease_t *lease) {
   if (lease->acquire != NULL && lease->acquire->turn_queued) {
     lease->acquire->turn_queued = false;
@@ -100,8 +100,8 @@ static void run_events(belay__lease_t *lease) {
     belay__lease_step(lease, BELAY__EV_ANSWER, 0);
 }
 
-/* Runs queued events, and notifies the owner. A callback may call any function, but does not free
- * the lease. */
+/* Runs queued events, and notifies the owner. The owner's callback may call any function. It must
+ * not free the lease before BELAY__NOTICE_CLOSED. */
 static void run_task(belay__task_t *task) {
   belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
   run_events(lease);
@@ -125,7 +125,7 @@ static void run_task(belay__task_t *task) {
   }
   if (lease->state != BELAY__LEASE_CLOSED || belay__is_over(lease->extend) ||
       belay__is_over(lease->op))
-    return; /* after a close in a callback the task is queued again */
+    return; /* if a callback has closed the lease, the task is queued again */
   belay__task_stop(belay__lease_belay(lease), task);
   belay__free_loop(belay__lease_belay(lease));
   const belay__kind_t *kind = lease->config->kind;
@@ -148,8 +148,8 @@ static void object_abort(belay__object_t *object) {
                     BELAY__EV_CLOSE, 0);
 }
 
-/* A member has a new connection. If the last attempt or renewal failed, and a quorum is connected,
- * the next one comes soon. */
+/* A member has a new connection. If a quorum is connected, and the last renewal failed or the last
+ * attempt ended in an error other than BELAY_EHELD, the next renewal or attempt comes soon. */
 static void object_connected(belay__object_t *object) {
   belay__lease_t *lease = belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object));
   unsigned connected = 0;
@@ -168,7 +168,8 @@ static void object_connected(belay__object_t *object) {
   }
 }
 
-/* The connection that confirmed the lease is gone, or the key belongs to another server. */
+/* A connection of the client was lost, or keys moved. If the connection that last replied to this
+ * member no longer serves the key, its server may have lost the lease. */
 static void object_lost_connection(belay__object_t *object) {
   const belay__member_t *member = BELAY__CONTAINER(object, belay__member_t, object);
   belay__lease_t *lease = belay__member_lease(member);
@@ -189,7 +190,7 @@ static const belay__object_ops_t object_ops = {.close = object_close,
 BELAY_ERRORS(X)
 #undef X
 
-/* Many keys have the same route: they are in one slot. */
+/* All keys of a lease with `many` are in one slot: the first key gives the route. */
 static uint32_t route_of(const belay__kind_t *kind, const char *key, size_t len) {
   size_t at = 0;
   if (kind->many)

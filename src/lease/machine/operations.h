@@ -4,9 +4,9 @@
 
 #include "lease/machine/lease.h"
 
-/* Initializes a lease of n members, one for each client. The caller owns the memory of the lease
- * and of the key until BELAY__NOTICE_CLOSED. The lease takes over the reference to the
- * configuration, which is shared through the first client. */
+/* Initializes a lease of n members, one for each client. The caller keeps the memory of the lease
+ * and of the key valid until BELAY__NOTICE_CLOSED. The lease takes over the caller's reference to
+ * the configuration, which belay__lease_config_share() returned for the same clients. */
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
                        const belay__lease_config_t *config, char *key, size_t key_len,
                        size_t extra_len);
