@@ -1,5 +1,5 @@
-/* Counters with a key each. Native commands (INCRBY, GET, GETSET) where nothing else happens in
- * the same step; scripts for ttls, bounds and operation ids. */
+/* Counters with a key each. An add is an INCRBY, or a script if it has a ttl, bounds or an
+ * operation id. A set is a GETSET, or a SET with PX and GET if there is a ttl. */
 #include "data/counter/counter.h"
 
 #include <stdio.h>
@@ -60,7 +60,8 @@ int belay__counter_whole(const belay_counter_t *counter, const char *what) {
   return belay__invalid(counter->handle.client->belay, "%s: not of a counter with shards", what);
 }
 
-/* Add a key of a counter, or of one of its shards. part, id: the end of the key. */
+/* Add to a call the key of a counter or of one of its shards, followed by part and the escaped
+ * id. */
 static void add_key(const belay_counter_t *counter, belay__call_t *call, belay_bytes_t key,
                     unsigned shard, const char *part, belay_bytes_t id) {
   char tail[32];
@@ -84,8 +85,8 @@ static void add_ttl(const belay_counter_t *counter, belay__call_t *call) {
   belay__call_arg_int(call, counter->options.extend_ttl);
 }
 
-/* least, most: range of the value before the addition. bounded: a value outside is a result, not an
- * error. */
+/* least, most: range of the value before the addition. A value outside is a result if `bounded` is
+ * true, and otherwise BELAY_EOVERFLOW. */
 static belay__call_t *make_script_add(const belay_counter_t *counter, belay_bytes_t key,
                                       unsigned shard, int64_t delta, int64_t least, int64_t most,
                                       bool bounded) {
@@ -115,7 +116,7 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, belay_by
                                         int64_t delta, belay_bytes_t id, int64_t record_ms) {
   const belay_bytes_t none = {.data = "", .len = 0};
   unsigned shard = belay__key_hash(id.data, id.len) % counter->options.shards;
-  bool hash = counter->options.max_ops > 0; /* all records are in one hash */
+  bool hash = counter->options.max_ops > 0; /* all records of a shard are in one hash */
   belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_once, 2, 6);
   belay__counter_arg(counter, call, key, shard);
   add_key(counter, call, key, shard, hash ? "::ops" : "::once::", hash ? none : id);
@@ -196,7 +197,7 @@ int belay_counter_add(belay_counter_t *counter, belay_request_t *request, belay_
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
-/* a - b, or the nearest number in the range. */
+/* a - b, or the nearest number in the range of int64_t. */
 static int64_t difference(int64_t a, int64_t b) {
   int64_t out;
   if (!__builtin_sub_overflow(a, b, &out))
@@ -217,7 +218,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
                                INT64_MAX);
   if (error != 0)
     return error;
-  /* The range of the value before the addition; empty if no value allows it. */
+  /* The range of the value before the addition; empty if no value allows the addition. */
   int64_t least = difference(bounds->min, delta), most = difference(bounds->max, delta), unused;
   if ((delta < 0 && __builtin_sub_overflow(bounds->min, delta, &unused)) ||
       (delta > 0 && __builtin_sub_overflow(bounds->max, delta, &unused))) {
@@ -262,7 +263,7 @@ int belay_counter_set(belay_counter_t *counter, belay_request_t *request, belay_
   return belay__handle_start(&counter->handle, request, call, &set_ops, BELAY__CB(cb));
 }
 
-/* A counter may be a large group, so it is unlinked. */
+/* The key may hold a large group. UNLINK frees its memory in the background. */
 static belay__call_t *delete_shard(belay__operation_t *operation, size_t shard, const void *key) {
   const belay_counter_t *counter = operation->context;
   const belay_bytes_t *k = key;

@@ -12,21 +12,22 @@
 typedef struct belay__adder belay__adder_t;
 
 typedef struct belay__counter_local {
-  belay__table_t table;  /* Adders by key */
-  belay__list_t ready;   /* Adders in state READY */
-  belay__list_t sent;    /* Adders in state SENT */
-  belay__list_t lost;    /* Adders in state LOST */
-  belay__adder_t *last;  /* Adder of the last add; NULL: none, or it is freed */
-  belay__timer_t timer;  /* Next flush; set while an adder is READY */
+  belay__table_t table; /* Adders by key */
+  belay__list_t ready;  /* Adders in state READY */
+  belay__list_t sent;   /* Adders in state SENT */
+  belay__list_t lost;   /* Adders in state LOST */
+  belay__adder_t *last; /* Adder of the last add; NULL: none, or it was freed */
+  /* Sends the READY adders. Set while an adder is READY, unless all of them are postponed */
+  belay__timer_t timer;
   belay__task_t task;    /* Reports lost sums */
-  uint64_t until;        /* Closing: deadline of the sums */
-  uint64_t flushed;      /* Time of the last flush */
+  uint64_t until;        /* Closing: time at which the open sums become lost */
+  uint64_t flushed;      /* Time at which `timer` last fired */
   uint64_t requested_at; /* Time of the last belay_counter_flush() */
   uint64_t number;       /* Number of the last sum; part of its operation id */
-  int64_t adds;          /* Adds since the last flush */
+  int64_t adds;          /* Local adds since `flushed` */
   unsigned open;         /* Number of adders in state SENT */
-  bool postponed;        /* true if sums are due and wait for replies to others */
-  bool ended;            /* true if no sum is sent any more */
+  bool postponed;        /* true if `timer` fired and some READY adders were not sent */
+  bool ended;            /* true after abort: no sum is sent any more */
   char label[2 * BELAY__COUNTER_LABEL_BYTES + 1]; /* Random part of the operation ids */
   belay_counter_stats_t stats;
 } belay__counter_local_t;
@@ -34,23 +35,25 @@ typedef struct belay__counter_local {
 struct belay_counter {
   belay__handle_t handle;
   belay_counter_options_t options;
-  unsigned turn; /* Shard of the next add */
+  unsigned turn; /* Shard of the next add without an operation id */
   belay__counter_local_t local;
 };
 
 /* ---- one key (counter.c) ---- */
 
-/* Returns BELAY_EINVAL if the counters have shards. what: the operation that needs one key. */
+/* Returns 0, or BELAY_EINVAL if the counters have several shards. what: name of the operation,
+ * which needs one key. */
 int belay__counter_whole(const belay_counter_t *counter, const char *what);
 
-/* Add the key of a counter, or of one of its shards. */
+/* Add to a call the key of a counter, or of one of its shards. */
 void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, belay_bytes_t key,
                         unsigned shard);
 
-/* Make the call that adds to a counter, in the next shard. NULL: memory is out. */
+/* Make a call that adds to the next shard of a counter. Returns NULL if memory is out. */
 belay__call_t *belay__counter_add_call(belay_counter_t *counter, belay_bytes_t key, int64_t delta);
 
-/* Make the call that adds once. record_ms: lifetime of the record. */
+/* Make a call that adds once per operation id; the id determines the shard. record_ms: lifetime of
+ * the operation's record on the server. */
 belay__call_t *belay__counter_once_call(const belay_counter_t *counter, belay_bytes_t key,
                                         int64_t delta, belay_bytes_t id, int64_t record_ms);
 
@@ -60,31 +63,33 @@ belay__call_t *belay__counter_get_call(const belay_counter_t *counter, belay_byt
 
 /* ---- replies (reply.c) ---- */
 
-/* The values of a request with one result. */
+/* Indexes of operation->values, in a request with one result. */
 enum { BELAY__COUNTER_APPLIED, BELAY__COUNTER_FOUND, BELAY__COUNTER_VALUE };
 
-/* Call back with these values. */
+/* ops->notify of a request with one result: passes these values to a belay_counter_cb. */
 void belay__counter_notify(belay_request_t *request, void (*cb)(void),
                            const belay__answer_t *answer);
 
-/* Read a number, or nil: then *found is false and *out is 0. Returns 0, BELAY_EWRONGTYPE (with a
- * detail) or BELAY_EPROTO. */
+/* Read a number, or nil: then *found is false and *out is 0. Returns 0, BELAY_EWRONGTYPE (the reply
+ * is a string but no number; with a detail) or BELAY_EPROTO. */
 int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, bool *found,
                         int64_t *out);
 
-/* Read the reply of INCRBY, or of the scripts that add to one key. *applied: true if delta was
- * added. *out: the value now. */
+/* Read the reply of INCRBY, or of the scripts that add to one key. *applied: false if a bounded add
+ * left the value unchanged; else true. *out: the value now; of an add with an operation id, the
+ * value after its first execution. */
 int belay__counter_added(const belay__call_t *call, const belay__reply_t *reply, bool *applied,
                          int64_t *out);
 
-/* The sum of at most BELAY_COUNTER_SHARDS_MAX numbers, which may be out of range meanwhile. */
+/* The sum of at most BELAY_COUNTER_SHARDS_MAX numbers. A partial sum may be out of the range of
+ * int64_t. */
 typedef struct belay__sum {
   int64_t high, low; /* high * 2^32 + low */
   bool found;        /* true if a number was added */
 } belay__sum_t;
 
 void belay__sum_add(belay__sum_t *sum, int64_t value);
-/* Returns 0, or BELAY_EOVERFLOW. */
+/* Returns 0, or BELAY_EOVERFLOW if the sum is out of the range of int64_t. */
 int belay__sum_value(const belay__sum_t *sum, int64_t *out);
 
 /* ---- several results (many.c) ---- */
@@ -95,12 +100,14 @@ typedef struct belay__counter_many {
   belay_counter_result_t results[];
 } belay__counter_many_t;
 
-/* Begin a request with n results, which have no status yet. more: bytes of room behind them. */
+/* Begin a request with n results, which have no status yet. more: bytes of room behind the
+ * results. */
 int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
                               const belay__request_ops_t *ops, size_t n, size_t more,
                               void (*cb)(void), belay__operation_t **out);
 
-/* Call back with all results; a result without a status gets the status of the request. */
+/* ops->notify: passes all results to a belay_counter_many_cb. A result without a status gets the
+ * status of the request. */
 void belay__counter_notify_many(belay_request_t *request, void (*cb)(void),
                                 const belay__answer_t *answer);
 

@@ -1,5 +1,5 @@
-/* Many counters in one hash: HINCRBY, HGET, HMGET, HDEL; scripts for ttls and for all or
- * nothing. */
+/* Many counters in one hash: HINCRBY, HGET, HMGET, HDEL. Scripts add with a ttl, add to several
+ * fields (to all or none), and read all fields. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static belay__call_t *make_call(const belay_counter_t *counter, const char *name
   return call;
 }
 
-/* Maximum number of numbers in one reply. */
+/* Maximum number of fields whose values fit into one reply; not above `most`. */
 static size_t most_numbers(const belay_counter_t *counter, size_t most) {
   size_t max = counter->handle.client->max_reply / FIELD_BYTES;
   return max < most ? max : most;
@@ -98,7 +98,8 @@ static int by_name(const void *a, const void *b) {
   return memcmp(x->key.data, y->key.data, x->key.len);
 }
 
-/* A repeated field would be checked against the value before its first add. */
+/* Reject repeated fields. The script checks all fields before its first add, so it would check the
+ * second add to a field against an outdated value. */
 static int check_distinct(belay_t *belay, const belay_counter_add_item_t *items, size_t n) {
   typedef const belay_counter_add_item_t *item_t;
   item_t *sorted = belay__alloc(belay, n * sizeof(item_t));
@@ -151,7 +152,7 @@ static int read_all_added(belay__operation_t *operation, const belay__call_t *ca
 static const belay__request_ops_t add_all_ops = {.read = read_all_added,
                                                  .notify = belay__counter_notify_many};
 
-/* call: the command about n fields. */
+/* call: the call about n fields; discarded if the request cannot begin. */
 static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
                       size_t n, const belay__request_ops_t *ops, belay_counter_many_cb cb) {
   belay__operation_t *operation;
@@ -195,8 +196,8 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
   return belay__handle_start(&counter->handle, request, call, &get_ops, BELAY__CB(cb));
 }
 
-/* Reads fields: each is a number, missing, or invalid. An invalid one does not affect the
- * others. */
+/* Reads fields: each is a number, missing, or invalid. An invalid field determines the status of
+ * the request, and does not affect the results of the other fields. */
 static int read_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
   belay__counter_many_t *many = operation->room;
@@ -243,7 +244,7 @@ int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request,
   return start_many(counter, request, call, n, &get_fields_ops, cb);
 }
 
-enum { COUNT, MAX }; /* of a request about all */
+enum { COUNT, MAX }; /* indexes of operation->values, for belay_counter_get_all() */
 
 static int too_many(const belay__call_t *call, int64_t n) {
   char text[64];
@@ -269,7 +270,7 @@ static int keep_fields(belay__operation_t *operation, const belay__call_t *call,
       return error;
     fields[i].name = memcpy(names, name->str, name->len);
     fields[i].name_len = name->len;
-    names += name->len + 1; /* the 0 is there */
+    names += name->len + 1; /* the terminating 0 is there: the room was all 0 */
   }
   operation->values[COUNT] = (int64_t)n;
   return 0;

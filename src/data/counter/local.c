@@ -1,31 +1,38 @@
-/* Sums that are added locally and sent later: an adder for each key, with one sum at a time on its
- * way to the server.
+/* Sums that are added locally and sent later. Each key has an adder, which sends one sum at a
+ * time.
  *
  *    add_local--> READY --the timer--> SENT --counted; nothing was added since--> freed
  *                 ^ ^ |                | |
- *                 | | |                | +--lasting refusal; unknown for too long; abort--> LOST
+ *                 | | |                | +--lasting refusal; abort------------------------> LOST
  *                 | | +--abort, or unknown for too long----------------------------------^ |
  *                 | +--no reply, temporary refusal; counted, and more was added since--+   |
  *                 |                                    (from SENT)                         |
  *                 +--reported, and more was added since----------------------REPORTING <---+
  *                                              freed <--reported, nothing was added since--+
  *
- * A sum keeps its operation id until it is known to be counted, so that it can be sent again:
- * while the server remembers the operation; without a time limit if the call was surely not
- * executed. set_state() makes all transitions. */
+ * "Since" means: since the sum was taken from the adds. A READY adder without a sum and with adds
+ * of 0 in total is freed when the timer fires. A lasting refusal to start a call also leads from
+ * READY to LOST.
+ *
+ * A sum keeps its operation id until it is counted or lost, so it can be sent again and counts
+ * once. If the server may have counted the sum, it is sent again only while the server remembers
+ * its operation id. Otherwise it is sent again without a time limit. set_state() makes all
+ * transitions. */
 #include <stdio.h>
 #include <string.h>
 
 #include "data/counter/counter.h"
 
-#define RETRY_MS INT64_C(100) /* Least time before a sum is sent again */
-#define OPEN_MAX 512          /* Sums in state SENT, so that an iteration of the loop stays short */
+/* Delay before a sum is sent again. The timer sends all READY adders, so a sum of another key that
+ * is due earlier shortens the delay. */
+#define RETRY_MS INT64_C(100)
+#define OPEN_MAX 512 /* Maximum of sums in state SENT, to keep an iteration of the loop short */
 #define ID_MAX (2 * BELAY__COUNTER_LABEL_BYTES + 1 + BELAY__COUNTER_NUMBER_MAX)
 
 typedef enum state {
   READY, /* To be sent when the timer fires */
   SENT,  /* A call is open */
-  LOST,  /* To be reported */
+  LOST,  /* The task will report the sum */
   REPORTING,
   GONE
 } state_t;
@@ -36,19 +43,19 @@ struct belay__adder {
   belay_counter_t *counter;
   belay__call_t *call; /* SENT */
   int64_t gathered;    /* Added since `sum` was taken */
-  int64_t sum;         /* The sum that was sent and not answered; 0: none */
-  uint64_t number;     /* Number of the sum's operation */
+  int64_t sum;         /* The sum that is neither counted nor lost yet; 0: none */
+  uint64_t number;     /* Number of `sum`, in its operation id */
   uint64_t summed;     /* Time at which `sum` was taken */
-  uint64_t sent;       /* Time of the last attempt */
-  uint64_t known_from; /* may_count: first time at which the server may know the operation */
+  uint64_t sent;       /* Time of the last attempt to send `sum` */
+  uint64_t known_from; /* may_count: time of the first call that may have counted */
   int status;          /* LOST: the reason */
   state_t state;
-  bool may_count; /* true if the sum may have been counted */
+  bool may_count; /* true if the server may have counted `sum` */
   size_t key_len;
   char key[];
 };
 
-/* Set the timer, unless it is due earlier. */
+/* Set the timer, unless it is already set to an earlier time. */
 static void schedule(belay_counter_t *counter, uint64_t when) {
   belay__timer_t *timer = &counter->local.timer;
   if (!belay__timer_is_set(timer) || when < timer->when)
@@ -99,7 +106,8 @@ static void give_up(belay__adder_t *adder, int status) {
   set_state(adder, LOST);
 }
 
-/* Send the sum again after a delay; send_sum() gives up if the server may have forgotten it. */
+/* Send the sum again after a delay. When the delay is over, send_sum() gives up instead if the
+ * server may have forgotten the sum. */
 static void send_later(belay__adder_t *adder) {
   belay_counter_t *counter = adder->counter;
   int64_t ms = adder->may_count || counter->options.batch_ms < RETRY_MS ? RETRY_MS
@@ -108,7 +116,9 @@ static void send_later(belay__adder_t *adder) {
   schedule(counter, belay__after_ms(counter->handle.client->belay, ms));
 }
 
-/* The last call for this sum has ended. A postponed flush follows at once. */
+/* The sum was counted, or its loss was reported. Adds that were gathered since are due batch_ms
+ * after the last flush. They are due at once if a flush was requested since, or the handle
+ * closes. */
 static void finish_sum(belay__adder_t *adder) {
   belay_counter_t *counter = adder->counter;
   adder->sum = 0;
@@ -124,7 +134,7 @@ static void finish_sum(belay__adder_t *adder) {
   schedule(counter, next > now && !requested ? next : now);
 }
 
-/* Send sums that were due while OPEN_MAX were open. */
+/* Send the postponed sums if at most half of OPEN_MAX are SENT. */
 static void send_postponed(belay_counter_t *counter) {
   belay__counter_local_t *local = &counter->local;
   if (!local->postponed || local->ended || local->open > OPEN_MAX / 2)
@@ -138,13 +148,15 @@ static int64_t margin_ms(const belay_counter_t *counter) {
   return ms + ms / 100 + 2;
 }
 
-/* Time that the server remembers a sum: long enough to send it again. */
+/* Time for which the server remembers a sum: op_ttl_ms, but at least enough to send the sum
+ * again. */
 static int64_t record_ms(const belay_counter_t *counter) {
   int64_t ms = 3 * margin_ms(counter) + RETRY_MS;
   return ms > counter->options.op_ttl_ms ? ms : counter->options.op_ttl_ms;
 }
 
-/* true if the server may have forgotten the sum when it is sent again. */
+/* true if the server may have counted the sum, and may have forgotten it when a call that is sent
+ * now arrives. */
 static bool too_late(const belay__adder_t *adder, uint64_t now) {
   const belay_counter_t *counter = adder->counter;
   int64_t ms = record_ms(counter) - margin_ms(counter);
@@ -195,8 +207,8 @@ static belay__call_t *new_call(belay__adder_t *adder) {
                                   belay_bytes(id, n), record_ms(counter));
 }
 
-/* Send the gathered adds, or resend the unanswered sum. Returns false if too much is pending: the
- * sum waits. */
+/* Send the gathered adds, or send the present sum again. Returns false if the call could not start
+ * for a temporary reason, such as BELAY_EBUSY: the sum is READY again. */
 static bool send_sum(belay__adder_t *adder, uint64_t now) {
   belay_counter_t *counter = adder->counter;
   belay__counter_local_t *local = &counter->local;
@@ -246,7 +258,7 @@ static void on_timer(belay__timer_t *timer) {
   local->adds = 0;
   if (counter->handle.closing)
     schedule(counter, local->until);
-  /* The last adder releases the handle, which is freed in a task. */
+  /* send_sum() may free the last adder and so release the handle. A task frees the handle later. */
   while (!belay__list_empty(&batch)) {
     bool sent = local->open < OPEN_MAX &&
                 send_sum(BELAY__CONTAINER(belay__list_pop(&batch), belay__adder_t, node), now);

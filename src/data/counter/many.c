@@ -1,4 +1,4 @@
-/* Many counters in one round trip: a call for each key, or for each shard of it. */
+/* Many counters in one round trip: a call for each add, or for each shard of each key to read. */
 #include "data/counter/counter.h"
 
 #define OPEN 1 /* status of a result that is not known yet */
@@ -32,7 +32,7 @@ void belay__counter_notify_many(belay_request_t *request, void (*cb)(void),
 
 /* The arguments of a request about many keys. */
 typedef struct many_args {
-  const belay_counter_add_item_t *adds; /* or */
+  const belay_counter_add_item_t *adds; /* NULL: the request reads `keys` */
   const belay_bytes_t *keys;
   int64_t record_ms;
 } many_args_t;
@@ -50,7 +50,7 @@ static belay__call_t *make_call(belay__operation_t *operation, size_t i, const v
                              : belay__counter_add_call(counter, item->key, item->delta);
 }
 
-/* n: results; calls: number of calls; more: bytes of room behind the results. */
+/* n: number of results. calls: number of calls. more: bytes of room behind the results. */
 static int start(belay_counter_t *counter, belay_request_t *request, const many_args_t *args,
                  size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
                  void (*cb)(void)) {
@@ -106,7 +106,7 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   return start(counter, request, &args, n, n, 0, ids == n ? &once_ops : &add_ops, BELAY__CB(cb));
 }
 
-/* The shards of a key that have replied. */
+/* Sum and number of those shards of a key that have replied. */
 typedef struct parts {
   belay__sum_t sum;
   unsigned replied;
@@ -135,7 +135,7 @@ static int read_shard(belay__operation_t *operation, const belay__call_t *call,
   return error;
 }
 
-/* BELAY_EUNKNOWN of one shard outweighs the status of another one. */
+/* A key gets the first error of its shards, or BELAY_EUNKNOWN if one of them has this status. */
 static void get_failed(belay__operation_t *operation, int status) {
   const belay_counter_t *counter = operation->context;
   int *known = &((belay__counter_many_t *)operation->room)

@@ -14,7 +14,7 @@ void belay__counter_notify(belay_request_t *request, void (*cb)(void),
   ((belay_counter_cb)cb)(request, answer->status, &result);
 }
 
-/* A server checks the type on an add, not on a get. */
+/* On an add, the server checks that the value is a number. On a get, it does not. */
 static int no_number(const belay__call_t *call) {
   return belay__call_blame(call, BELAY_EWRONGTYPE, "it holds no number");
 }
