@@ -2,7 +2,8 @@
  *
  *   IDLE --wait--> PENDING --the waiter is over--> OVER --the task runs the callback--> IDLE
  *
- * A close cancels a wait first, for at most the client's close_timeout. */
+ * A close first cancels a pending wait. The end of the cancel takes at most the client's
+ * close_timeout. */
 #ifndef BELAY_SYNC_AWAITABLE_H
 #define BELAY_SYNC_AWAITABLE_H
 
@@ -19,7 +20,7 @@ struct belay__awaitable {
   belay__handle_t handle; /* first */
   belay__waiter_t waiter;
   belay__task_t task;          /* OVER */
-  belay__timer_t close_timer;  /* a close cancels a wait: the end of close_timeout */
+  belay__timer_t close_timer;  /* after a close, while the wait ends: end of close_timeout */
   belay__awaitable_end_fn end; /* PENDING, OVER; else NULL */
   int64_t count, ttl_ms, waiter_ttl_ms;
   size_t channel_len;
@@ -74,8 +75,8 @@ int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *typ
                          belay_bytes_t name, const belay_latch_options_t *options,
                          belay__handle_t **out);
 
-/* For type->init. config: max_interval and forgotten_after; the options give all others.
- * waiter_ops->finished is belay__awaitable_finished. */
+/* For type->init. The options replace retry_min, retry_max, backoff_max and timeout of `config`.
+ * waiter_ops->finished must be belay__awaitable_finished. */
 int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_options_t *options,
                           unsigned count_max, belay__waiter_config_t config,
                           const belay__waiter_ops_t *waiter_ops);
@@ -85,16 +86,16 @@ static inline belay__awaitable_t *belay__awaitable_of(belay__waiter_t *waiter) {
   return BELAY__CONTAINER(waiter, belay__awaitable_t, waiter);
 }
 
-/* Checks a wait: 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_ECLOSING or BELAY_EFORK. awaitable may be
- * NULL. */
+/* Checks the arguments of a wait. Returns 0, BELAY_EINVAL, BELAY_ESTATE (a wait is pending),
+ * BELAY_ECLOSING or BELAY_EFORK. awaitable may be NULL. */
 int belay__awaitable_check_wait(const belay__awaitable_t *awaitable, int64_t wait_ms, bool has_cb);
-/* Begins a wait that was checked; wait_ms as belay__waiter_start(). end runs from a task, and
- * may call any function. */
+/* Begins a wait that belay__awaitable_check_wait() has accepted. wait_ms: see
+ * belay__waiter_start(). end runs from a task, and may call any function. */
 void belay__awaitable_wait(belay__awaitable_t *awaitable, int64_t wait_ms,
                            belay__awaitable_end_fn end);
 
-/* Ends a wait with BELAY_ECANCELED, or with the status that it gets meanwhile. Returns 0,
- * BELAY_ESTATE or an error of the check. */
+/* Starts to end the wait. The wait's status is BELAY_ECANCELED, or 0 or BELAY_EUNKNOWN from a
+ * withdrawal. Returns 0, BELAY_ESTATE (no wait is pending) or an error of the handle's check. */
 int belay__awaitable_cancel(belay__awaitable_t *awaitable);
 
 /* Adds a key: tail is "}", or "}::part". */

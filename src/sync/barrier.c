@@ -1,11 +1,11 @@
 /* The barrier: a waiter whose command also registers the party. Asking again keeps the party's
  * place.
  *
- * Each wait has a new token for its party. The server remembers passed and withdrawn parties, so
- * that a repeated command gets the same reply: a lost reply can be asked for again, and a late
- * execution from a lost connection changes nothing. The record lives for a minute. It ends earlier
- * with the party's next wait, if no command of the party can still run late. A party without a
- * reply for most of that minute, including its withdrawal, ends as unknown. */
+ * Each wait has a new token: its party. The server remembers passed and withdrawn parties, so that
+ * a repeated command gets the same reply: a lost reply can be asked for again, and a late execution
+ * from a lost connection changes nothing. The server remembers a party for at least a minute. It
+ * forgets the party earlier when the handle's next wait begins, if no command of the party can
+ * still run late. A wait without a reply for 40 s, also to its withdrawal, ends as unknown. */
 #include <string.h>
 
 #include "belay/latch.h"
@@ -15,8 +15,8 @@
 #include "scripts.gen.h"
 
 #define REMEMBERED_MS 60000      /* time for which passed and withdrawn parties are remembered */
-#define FORGOTTEN_AFTER_MS 40000 /* leaves time for commands in flight */
-#define ASKS_PER_PLACE 3         /* in a waiter_ttl, at least */
+#define FORGOTTEN_AFTER_MS 40000 /* shorter by the time for commands in flight */
+#define ASKS_PER_PLACE 3         /* smallest number of queries in one waiter_ttl */
 
 struct belay_barrier {
   belay__awaitable_t awaitable; /* first */
@@ -24,7 +24,7 @@ struct belay_barrier {
   int64_t generation;      /* generation in which the party passed */
   belay__token_t party;    /* party of the current wait */
   belay__token_t previous; /* party of the wait before it */
-  bool has_previous;       /* true if no call of the wait before can run late */
+  bool has_previous;       /* true if `previous` exists and none of its calls can run late */
   bool waited_before;      /* true after the first wait */
 };
 

@@ -18,7 +18,7 @@ struct belay_latch {
   belay__awaitable_t awaitable; /* first */
   belay_latch_cb cb;
   size_t made_len;
-  char made[MADE_MAX]; /* the latch that the wait is for; made_len 0: any latch of the name */
+  char made[MADE_MAX]; /* when the awaited latch was made; made_len 0: any latch of the name */
 };
 
 static belay_latch_t *latch_of(belay__waiter_t *waiter) {
@@ -41,7 +41,8 @@ static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
   belay__call_arg(call, latch->made, latch->made_len);
 }
 
-/* Reply: {count left, time when it was made}; -1: another count; -2: forgotten. */
+/* Reply: {count left, time when the latch was made}; -1: the latch has another count; -2: the
+ * server has forgotten the latch of latch->made. */
 static int read_open(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   belay_latch_t *latch = latch_of(waiter);
   int64_t n;
@@ -138,8 +139,8 @@ int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay
   begin_call(latch, call, &belay__script_latch_count, 5);
   belay__call_arg(call, op_id.data, op_id.len);
   belay__publish_arg(call, true);
-  /* The server remembers the count for longer than it may be sent again, whatever the latch's ttl:
-   * so it counts in one latch at most. */
+  /* The server remembers the operation until the call cannot be sent again, even if the latch's
+   * ttl is shorter. So the operation counts in one latch at most. */
   belay__call_arg_int(call, belay__request_keep_ms(handle->client, request, 0));
   return belay__handle_start(handle, request, call, &count_ops, BELAY__CB(cb));
 }

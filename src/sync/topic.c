@@ -5,8 +5,9 @@
  *      v    | the callback got the gap, and the channel is up
  *    GAP: messages are lost
  *
- * A task passes the queue, and the gap behind it, to the callback. All events of the connection
- * before that belong to the same gap, so the queue is bounded in bytes. */
+ * A gap begins when the connection is lost, or when there is no room for a message: the queue is
+ * bounded in bytes. A task passes the queue, and then the gap, to the callback. All events until
+ * the callback gets the gap belong to the gap, and are dropped. */
 #include <belay/topic.h>
 #include <string.h>
 

@@ -12,10 +12,10 @@
  *
  *    any --stop--> IDLE
  *
- * Only step() writes the state. The waiter sends its command at once, after each message on the
- * channel, and when the subscription is confirmed, because earlier messages were missed. It also
- * polls, because messages can be lost. A message during a command may describe a later change,
- * so the command is sent once more. */
+ * Only step() writes the state. The waiter asks at the start, after each message on the channel,
+ * and when the subscription is confirmed, because it got no messages before. It also polls, because
+ * messages can be lost. A message while a question is pending may report a change after the
+ * question was executed, so the waiter asks once more. */
 #include "sync/waiter.h"
 
 #include <assert.h>
@@ -118,14 +118,15 @@ static belay__waiter_state_t end_wait(belay__waiter_t *waiter, int status) {
   return BELAY__WAITER_IDLE;
 }
 
-/* The withdrawal could not be confirmed. A waiter that only stopped waiting does not know
- * whether the condition was met. */
+/* Returns the status of a wait whose withdrawal was not confirmed. After a timeout or a cancel it
+ * is unknown whether the condition was met. */
 static int withdraw_failed(int status) {
   bool stopped = status == BELAY_ETIMEDOUT || status == BELAY_ECANCELED;
   return stopped ? BELAY_EUNKNOWN : status;
 }
 
-/* The withdrawal was confirmed. */
+/* Returns the status of a wait whose withdrawal was confirmed. After forgotten_at() the reply
+ * proves nothing. */
 static int withdraw_done(const belay__waiter_t *waiter) {
   return belay__now(belay_of(waiter)) < forgotten_at(waiter) ? waiter->last
                                                              : withdraw_failed(waiter->last);
@@ -139,7 +140,7 @@ static belay__waiter_state_t stop_wait(belay__waiter_t *waiter) {
   return end_wait(waiter, may_stay ? BELAY_EUNKNOWN : BELAY_ECANCELED);
 }
 
-/* Ends the wait without the wanted reply. */
+/* Ends the wait without the wanted reply, after a withdrawal if one is needed. */
 static belay__waiter_state_t give_up(belay__waiter_t *waiter, int status) {
   cancel_call(waiter);
   if (waiter->ops->build_withdraw == NULL || !waiter->may_exist)
@@ -151,8 +152,8 @@ static belay__waiter_state_t give_up(belay__waiter_t *waiter, int status) {
   return BELAY__WAITER_LEAVING;
 }
 
-/* True if the end of the wait cut a command short. The missing reply says nothing, and the
- * result of the command before it stands. */
+/* True if the end of the wait cut a question short. The missing reply says nothing, so the result
+ * of the question before it stays the status. */
 static bool cut_short(const belay__waiter_t *waiter, int status, uint64_t now) {
   return waiter->limited && now >= waiter->wait_until &&
          (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);

@@ -38,13 +38,13 @@ static bool may_have_run(const belay__lease_t *to, int status) {
   return status == BELAY_EUNKNOWN || status == BELAY_EPROTO;
 }
 
-/* Sends the release of `from`, for either token. It must leave before the undo of `to`: after that
- * undo the release would find no key, and would report BELAY_ENOTOWNER. */
+/* Sends the release of `from`, which removes the token of `from` or of `to`. The release must be
+ * sent before the undo of `to`. After the undo it could find no key, and report BELAY_ENOTOWNER. */
 static void release_by_itself(belay__lease_t *from, bool may_be_handed_over) {
   uint64_t now = belay__lease_now(from);
   from->may_be_handed_over = may_be_handed_over;
   belay__lease_stop_timer(from);
-  /* A process that was stopped can get here after the deadline. */
+  /* The deadline may have passed while the process was stopped. */
   belay__round_start(from, BELAY__ROUND_RELEASE,
                      from->round_deadline > now ? from->round_deadline : now);
 }
@@ -54,7 +54,7 @@ void belay__hand_over_end(belay__lease_t *lease, int status) {
   if (from == NULL)
     return;
   assert(from->state == BELAY__LEASE_RELEASING);
-  /* Without an attempt, the status says nothing about the lock. */
+  /* If `to` has not sent an attempt, the status says nothing about the lock. */
   bool asked = lease->state == BELAY__LEASE_ACQUIRING;
   if (!asked || (status != 0 && status != BELAY_EHELD)) {
     release_by_itself(from, asked && may_have_run(lease, status)); /* uses the token of `to` */

@@ -5,15 +5,20 @@
 
 #include "lease/machine/lease.h"
 
-/* Passes the lease to the next in the queue, which has until `deadline` to answer. Returns false
- * if there is none. */
+/* Starts to pass the lock of a lease to the next waiter in the client's queue. The release of the
+ * lease ends with the waiter's attempt, or at `deadline`. Returns false, and changes nothing, if
+ * there is no such waiter or a hand-over is not permitted. */
 bool belay__hand_over_start(belay__lease_t *lease, uint64_t deadline);
 
-/* The attempt of a lease ended with that status. Ends its hand-over, if there is one. If the
- * lease was not passed on, or that is not known, the releasing lease releases it itself. */
+/* The wait or the attempt of a receiving lease ended with this status. No effect without a
+ * hand-over. The releasing lease ends as follows:
+ *
+ *   0            the lock was passed on: the release succeeded
+ *   BELAY_EHELD  of an attempt: the release ends with BELAY_ENOTOWNER
+ *   otherwise    the releasing lease sends a release of its own */
 void belay__hand_over_end(belay__lease_t *lease, int status);
 
-/* The releasing lease no longer waits for the reply. */
+/* A releasing lease no longer waits for the receiver's attempt. No effect on other leases. */
 void belay__hand_over_forget(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_WAIT_HAND_OVER_H */

@@ -4,52 +4,61 @@
 #include "lease/quorum/quarantine.h"
 #include "lease/wait/turns.h"
 
-#define FIRST_POLL_MS UINT64_C(5) /* longest delay of the second attempt */
-#define ROUNDS_APART 4            /* smallest spread of delays with several nodes, in rounds */
-/* Longest delay after an attempt that failed, other than by finding the lease held: until the
- * attempt that a message causes; and for a waiter with a place on the server also without a
- * message, because the place may be gone, and then no message comes. */
+/* Longest delay between a first attempt that found the lease held and the second attempt. */
+#define FIRST_POLL_MS UINT64_C(5)
+/* Smallest spread of delays with several nodes, in durations of the last attempt. */
+#define ROUNDS_APART 4
+/* Longest delay of the attempt that BELAY__WOKEN_AGAIN causes. It is also the longest delay after
+ * a status other than BELAY_EHELD for a waiter with a place on the server: the place may be gone,
+ * and then no message wakes the waiter. */
 #define FAILED_MAX_MS UINT64_C(1000)
-/* After a release for all, waiters ask after half of this time to all of it. Each consecutive
- * attempt that found the lease held halves it, at most WAKE_HALVINGS times. */
+/* After a message for all waiters, each waiter asks after half of this time to all of it. Each
+ * consecutive attempt of the waiter that found the lease held halves the time, at most
+ * WAKE_HALVINGS times. */
 #define WAKE_SPREAD_US UINT64_C(800)
 #define WAKE_HALVINGS 6
-/* YIELD_BRIEFLY: by then the woken waiters have sent their attempts. */
+/* Shortest pause of YIELD_BRIEFLY, on one node and on several; the longest is twice as long. Woken
+ * waiters of other clients send their attempts meanwhile. */
 #define YIELD_US UINT64_C(400)
 #define QUORUM_YIELD_MS UINT64_C(2)
-/* YIELD_LONG: by then some of the waiters that only poll have sent their attempts. */
+/* Shortest pause of YIELD_LONG; the longest is twice as long. Some of the waiters that only poll
+ * send their attempts meanwhile. */
 #define LONG_YIELD_MS UINT64_C(10)
 /* YIELD_LONG applies after this time of consecutive grants, with and without notifications. */
 #define STREAK_MAX_MS UINT64_C(500)
 #define POLLED_STREAK_MAX_MS UINT64_C(100)
 
-/* Duration of the last attempt, without the time of a stalled loop. */
+/* Duration of the last attempt. It is limited to the timeouts of its rounds (three with fencing),
+ * because a stalled loop makes the attempt seem longer. */
 static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
   uint64_t most = lease->config->timeout * BELAY__MS * (lease->config->fencing ? 3 : 1);
   return belay__earlier(now - lease->acquire->started_at, most);
 }
 
-/* Contenders that split the votes must not meet again: their delays differ by more than a round. */
+/* Returns the smallest spread of delays; 0 with one node. With several nodes, contenders that split
+ * the votes must not meet again, so their delays must differ by more than a round. */
 static uint64_t contention_spread(const belay__lease_t *lease, uint64_t now) {
   return lease->members > 1 ? ROUNDS_APART * round_took(lease, now) : 0;
 }
 
-/* True if the holder, if it has our ttl, was granted the lease since our last poll. */
+/* True if a holder that uses our ttl was granted the lease at most retry_max ago. A renewal by the
+ * holder looks the same. */
 static bool changes_hands(const belay__lease_t *lease) {
   int64_t ttl = lease->config->ttl; /* other kinds may report another time than the holder's */
   return lease->config->kind->hands_over && lease->acquire->holder_ms <= ttl &&
          lease->acquire->holder_ms + lease->config->retry_max >= ttl;
 }
 
-/* A waiter with a place in a queue on the server asks at least once in that time. */
+/* Limits the delay of a waiter with a place on the server to `most` nanoseconds. */
 static belay__delay_t keep_place(const belay__lease_t *lease, belay__delay_t delay, uint64_t most) {
   if (lease->ticket == 0 || delay.max <= most)
     return delay;
   return (belay__delay_t){belay__earlier(delay.min, most / 2), most};
 }
 
-/* The delay after an attempt that found the lease held: short at first; then it doubles each time,
- * unless the lease changes hands. */
+/* The delay after an attempt that found the lease held. It is short after the first attempt. From
+ * the third such attempt in a row on it doubles each time, unless the lease changes hands: then it
+ * is retry_min to retry_max. */
 static belay__delay_t poll_delay(const belay__lease_t *lease) {
   const belay__lease_config_t *config = lease->config;
   if (lease->attempts == 1)
@@ -102,8 +111,7 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
   return when > others ? when : others;
 }
 
-/* The delay after a refusal or a lost reply. Our turn or our place may be gone, and then no message
- * wakes the waiter. */
+/* The delay after an attempt that ended with another status than BELAY_EHELD. */
 static belay__delay_t error_delay(const belay__lease_t *lease) {
   belay__delay_t delay = belay__delay_poll(lease->config->retry_min, lease->config->retry_max,
                                            lease->failures, BELAY__BACKOFF_MAX_MS);
@@ -116,7 +124,7 @@ uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now)
   if (delay.max - delay.min < spread)
     delay.max = delay.min + spread;
   uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), delay);
-  uint64_t news = belay__quarantine_ends(lease); /* time at which another result is possible */
+  uint64_t news = belay__quarantine_ends(lease); /* a node gets its vote, or the lease is free */
   if (status == BELAY_EHELD && lease->acquire->holder_ms >= 0) {
     uint64_t free_at = now + ((uint64_t)lease->acquire->holder_ms + 1) * BELAY__MS;
     news = belay__earlier(news, free_at);

@@ -13,7 +13,8 @@
 #include "lease/wait/poll_delay.h"
 #include "lease/wait/wake.h"
 
-#define RUN_MAX 256 /* maximum number of leases that ask at once after one grant */
+/* Largest number of leases behind the first one that get a turn because of one grant. */
+#define RUN_MAX 256
 
 static belay__lease_t *lease_of_entry(const belay__entry_t *entry) {
   return BELAY__CONTAINER(entry, belay__lease_t, entry);
@@ -27,7 +28,7 @@ static bool is_queued(const belay__lease_t *lease) {
   return lease->queue_node.next != NULL;
 }
 
-/* True if the lease was granted since it joined the queue. */
+/* True if the lease was granted since its acquire began, and did not end with a hand-over. */
 static bool was_granted(const belay__lease_t *lease) {
   return lease->held_since != 0;
 }
@@ -36,7 +37,8 @@ static belay__table_t *table_of(const belay__lease_t *lease) {
   return &belay__client_leases(lease->member[0].client)->queues;
 }
 
-/* Leases of one key with the same options that concern waiting share a queue. */
+/* Leases share a queue if they have the same key and number of nodes, and the same options about
+ * waiting, replicas and the quarantine. */
 static bool is_same_queue(const belay__entry_t *entry, const void *arg, size_t len) {
   (void)len;
   const belay__lease_t *one = lease_of_entry(entry), *other = arg;
@@ -47,7 +49,8 @@ static bool is_same_queue(const belay__entry_t *entry, const void *arg, size_t l
          a->retry_max == b->retry_max && a->backoff_max == b->backoff_max;
 }
 
-/* Returns the first lease of the queue for the key, or NULL. Sets the hash of the key. */
+/* Returns the first lease of the queue that the lease belongs to, or NULL. Sets the hash in
+ * lease->entry. */
 static belay__lease_t *find_first(belay__lease_t *lease) {
   belay__table_t *table = table_of(lease);
   uint64_t hash = belay__table_hash(belay__lease_belay(lease), table, lease->key, lease->key_len);
@@ -72,7 +75,8 @@ static bool waits_for_turn(const belay__lease_t *lease) {
   return lease->state == BELAY__LEASE_QUEUED && !lease->acquire->turn_queued;
 }
 
-/* Replaces the first lease; the table has room for it. */
+/* Makes a lease the first of its queue instead of `was`. The table has room, because `was` leaves
+ * it. */
 static void make_first(belay__lease_t *lease, belay__lease_t *was) {
   belay__table_remove(table_of(was), &was->entry);
   (void)belay__table_add(belay__lease_belay(lease), table_of(lease), &lease->entry,
@@ -91,7 +95,7 @@ bool belay__queue_join(belay__lease_t *lease, bool try) {
       belay__list_init(&lease->queue_node);
     return false;
   }
-  /* last in the ring, or before the first */
+  /* The place before the first lease is the last one of the ring. */
   belay__list_insert_before(&first->queue_node, &lease->queue_node);
   if (try)
     make_first(lease, first);
@@ -127,10 +131,14 @@ void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone) {
     next->acquire->releases = gone->acquire->releases;
 }
 
-/* Decides whether other clients go first. With several nodes they do, briefly: joint requests
- * would split the votes. Otherwise they do only after more than max_handovers grants in a row.
- * Then they go first briefly if the release notified them, or for longer after
- * belay__poll_streak_max(), because others may poll. */
+/* Decides whether waiters of other clients go before `next`. They do so only after a grant to
+ * `gone`, and only for a kind that hands over.
+ *
+ *   - Several nodes: briefly, because requests at the same time would split the votes.
+ *   - One node, up to max_handovers grants in a row: no.
+ *   - One node, more grants, and the release notified other clients: briefly.
+ *   - One node, more grants, otherwise: for longer after belay__poll_streak_max(), because waiters
+ *     of other clients may poll; before that time no. */
 static belay__yield_t choose_yield(const belay__lease_t *next, const belay__lease_t *gone) {
   if (!gone->config->kind->hands_over || !was_granted(gone))
     return BELAY__YIELD_NOT;
@@ -144,14 +152,15 @@ static belay__yield_t choose_yield(const belay__lease_t *next, const belay__leas
   return since >= belay__poll_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
 }
 
-/* The lease asks because of a grant that it may share. Leases admitted this way admit no further
- * ones, because other clients wait. */
+/* Notes that `next` asks because of the grant of another lease, which `next` may share. A lease
+ * that got its own grant in this way, at its first attempt, admits no further leases, because
+ * waiters of other clients wait. */
 static void share_grant(belay__lease_t *next, const belay__lease_t *granted) {
   next->acquire->shares_grant = !granted->acquire->shares_grant || granted->attempts > 1;
   next->acquire->granted_token = granted->token;
 }
 
-/* Gives the turn to the first lease, which waits for it. */
+/* Gives the first lease a turn, after `gone` has left the queue. */
 static void queue_first_turn(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
   belay__yield_t yield = granted ? BELAY__YIELD_NOT : choose_yield(first, gone);
   if (first->grants_in_row > gone->config->max_handovers)
@@ -164,7 +173,7 @@ static void queue_first_turn(belay__lease_t *first, const belay__lease_t *gone, 
   belay__queue_turn(first, yield);
 }
 
-/* Leases directly behind the first may share the grant: they ask, too. */
+/* Gives a turn to the leases directly behind the first, up to one that may not share the grant. */
 static void queue_shared_turns(belay__lease_t *first, const belay__lease_t *granted) {
   belay__lease_t *next = next_in_ring(first);
   for (unsigned i = 0; i < RUN_MAX && waits_for_turn(next); i++, next = next_in_ring(next)) {
@@ -175,8 +184,8 @@ static void queue_shared_turns(belay__lease_t *first, const belay__lease_t *gran
   }
 }
 
-/* Finds the next turn after `gone` has left: the first lease, if it waited for its turn or for
- * the lock of `gone`. */
+/* Gives the first lease a turn after `gone` has left, if it is QUEUED, or if it is WAITING and
+ * `gone` no longer holds the lock. */
 static void queue_next_turn(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
   bool freed = first->state == BELAY__LEASE_WAITING && !first->acquire->turn_queued &&
                was_granted(gone) && !granted;

@@ -1,27 +1,29 @@
 /* Turns among clients. The server publishes a release to all subscribers, and the first attempt
  * wins: the fastest client's, not the longest waiter's. So clients order themselves. A client
  * learns from its own release how many other connections got the message: `others`. Each of them
- * has a turn before this client's next one. A waiter that has seen n releases since its wait
- * began is about n-th of them:
+ * has a turn before this client's next one. When a waiter has seen n releases since its wait
+ * began, about n of these turns are over:
  *
  *    release seen --n >= others--> asks at once: it has waited longest
  *                 --n < others --> asks (others - n) steps later, and sooner with each release
  *
  * All steps together are a small part of a hold, so that little time is lost if earlier clients
- * have left. A client without a recent release of its own knows of no others, and asks as
- * belay__poll_woken() says. Only the plain lock on one server does this, because only there a
- * release serves exactly one waiter. */
+ * have left. If a client has made no recent release, it has no count of others. Its waiters then
+ * ask after a random delay (belay__poll_woken()). Only the plain lock on one server takes turns:
+ * only there a release wakes all clients, and the lock goes to exactly one of them. */
 #include "lease/wait/turns.h"
 
 #include "lease/wait/wake.h"
 
-/* Longest distance between the attempts of two clients after one release. */
+/* Longest time between the attempts of two clients with successive turns. */
 #define STEP_MAX_US UINT64_C(500)
-/* Longest time for which a woken waiter lets others go first, */
+/* Longest time for which a woken waiter lets other clients go first. */
 #define SPREAD_MAX_MS UINT64_C(20)
-#define HOLD_PART 8   /* and at most this part of a hold: 1/8 */
-#define TURNS_KNOWN 4 /* number of rounds of all clients for which `others` stays valid */
-/* Longest time in which the woken clients send their attempts. */
+/* That time, and RETURN_MAX_US, are each at most 1/8 of the client's last hold. */
+#define HOLD_PART 8
+/* `others` stays valid for this number of rounds, in which each client holds the lock once. */
+#define TURNS_KNOWN 4
+/* Longest time after the last turn until all woken clients have sent their attempts. */
 #define RETURN_MAX_US UINT64_C(400)
 
 static belay__contenders_t *slot_of(const belay__lease_t *lease) {
@@ -33,13 +35,13 @@ static bool takes_turns(const belay__lease_t *lease) {
   return lease->members == 1 && lease->config->kind->hands_over && lease->config->notify;
 }
 
-/* True if the others have had their turns long ago, or have left. */
+/* True if the other clients have had their turns TURNS_KNOWN times, or have left. */
 static bool is_stale(const belay__contenders_t *contenders, uint64_t now) {
   uint64_t turn = (contenders->others + UINT64_C(1)) * (contenders->held_for + BELAY__MS);
   return now - contenders->released_at > TURNS_KNOWN * turn;
 }
 
-/* Returns NULL if no others are known. */
+/* Returns NULL if no other clients are known to wait for the key, or the lease takes no turns. */
 static const belay__contenders_t *find_contenders(const belay__lease_t *lease) {
   const belay__contenders_t *contenders = slot_of(lease);
   if (!takes_turns(lease) || contenders->others == 0 || contenders->hash != lease->entry.hash)

@@ -1,16 +1,16 @@
 /* Messages that wake a waiting lease, or make a holder check its lease.
  *
- * Releases are published on the channel of the key. A waiter subscribes to it on each of its
- * nodes (or, for many keys, to each of them). A message is only a hint to ask again: at once or
- * in its turn (turns.c) if the lock was held, else within a second. Without messages it polls as
- * without subscriptions.
+ * Releases are published on the channel of the key. A waiter subscribes to this channel on each of
+ * its nodes; with a list of keys (`many`), to the channel of each key. A message is only a hint to
+ * ask again. A waiter whose last attempt found the lock held asks soon, or in its turn (turns.c).
+ * Any other waiter asks within a second. All waiters also poll, because messages can be lost.
  *
- *    message for all, or for our ticket --+
- *    subscription confirmed, also again --+--from a quorum (many keys: one)--> BELAY__EV_WAKE
+ *    message for all, or for our ticket --from a quorum (many keys: one)--+
+ *    subscription confirmed, also again --on a quorum (many keys: all)----+--> BELAY__EV_WAKE
  *
- * A holder with notice_break has the same subscriptions. During a hold only a break publishes
- * there, or a release by another holder: each message and each confirmed subscription makes the
- * holder check --> BELAY__EV_CHECK. */
+ * A holder with notice_break and a watchdog has the same subscriptions. During a hold a message
+ * comes from a break, or from a release by another holder. Each message and each confirmed
+ * subscription makes the holder check the lease (BELAY__EV_CHECK). */
 #include "lease/wait/wake.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@
 typedef struct listener {
   belay__subscription_t subscription;
   belay__lease_t *lease;
-  bool received; /* a waiter's: true if a message came since the last attempt */
+  bool received; /* a waiter's: true if a message or UP came since the last BELAY__EV_WAKE */
   bool was_up;   /* true if the subscription was confirmed before */
 } listener_t;
 
@@ -59,7 +59,7 @@ bool belay__wake_is_up(const belay__lease_t *lease) {
   return lease->acquire->wake != NULL && count_up(lease->acquire->wake) >= needed(lease, true);
 }
 
-/* An empty message is for all waiters. */
+/* An empty message is for all waiters. Any other message is the ticket of one waiter. */
 static bool is_for(const belay__lease_t *lease, const char *data, size_t len) {
   char ticket[BELAY__TICKET_TEXT_MAX];
   size_t n = belay__ticket_text(lease->ticket, ticket);
@@ -105,7 +105,7 @@ static size_t channel_of(char out[BELAY__KEY_MAX], const char *key, size_t len) 
   return len + sizeof CHANNEL_PART - 1;
 }
 
-/* The i-th channel: its client and name. */
+/* Writes the name of the i-th channel to `out`, and returns the client that subscribes to it. */
 static belay_client_t *channel(const belay__lease_t *lease, unsigned i, char out[BELAY__KEY_MAX],
                                size_t *len) {
   size_t at = 0, n = lease->key_len;
@@ -137,7 +137,8 @@ static bool are_known(const belay__lease_t *lease) {
   return true;
 }
 
-/* Without a subscription the lease polls. */
+/* Subscribes to all channels. A failure is ignored, because waiters and holders also poll. holds:
+ * for a holder. */
 static void open_listeners(belay__lease_t *lease, belay__wake_t **out, bool holds) {
   unsigned count = count_channels(lease);
   belay__wake_t *wake = belay__alloc(belay__lease_belay(lease), size_of(count));

@@ -4,19 +4,22 @@
 
 #include "lease/machine/lease.h"
 
-/* Subscribes a waiter, unless it is subscribed. known: only if the client is subscribed already. */
+/* Subscribes a waiter, unless it is subscribed or the options exclude messages. known: only if the
+ * clients' subscriptions to all of its channels are already confirmed. */
 void belay__wake_subscribe(belay__lease_t *lease, bool known);
 
-/* True if the waiter misses no release. */
+/* True if enough subscriptions of the waiter are confirmed that it misses no release: of a quorum
+ * of nodes, or of all channels for a list of keys. */
 bool belay__wake_is_up(const belay__lease_t *lease);
 
 void belay__wake_unsubscribe(belay__lease_t *lease);
 
-/* Builds the command that publishes a release. */
+/* Builds the command that publishes a release to all waiters. */
 void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call);
 
-/* Subscribes a holder to messages of breaks: each message and each confirmed subscription makes
- * it check the lease (BELAY__EV_CHECK). belay__wake_unwatch() unsubscribes. */
+/* Subscribes a holder with notice_break and a watchdog. Each message and each confirmed
+ * subscription makes it check the lease (BELAY__EV_CHECK), because an administrator may have broken
+ * the lock. belay__wake_unwatch() unsubscribes. */
 void belay__wake_watch(belay__lease_t *lease);
 void belay__wake_unwatch(belay__lease_t *lease);
 
