@@ -116,8 +116,8 @@ void belay__lease_put_fence_ttl(const belay__lease_t *lease, belay__call_t *call
     belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
 }
 
-/* Native commands that replace the release script of the lock if there is nothing else to
- * remove. They publish nothing: a notification needs a PUBLISH of its own. */
+/* Native commands that replace the release script of the lock, if the release removes only the
+ * token. They publish nothing: a notification needs a PUBLISH of its own. */
 static const struct {
   belay__capability_t needs;
   const char *name, *condition;
@@ -126,7 +126,7 @@ static const struct {
     {BELAY__DELEX, "DELEX", "IFEQ"},
 };
 
-/* Builds the native command that the server has. False: it has none. */
+/* Builds the first native command that all servers of the client have. False if there is none. */
 static bool remove_natively(const char *key, size_t key_len, const belay__release_t *release,
                             belay__call_t *call) {
   size_t i = 0;
@@ -192,9 +192,9 @@ static void build_extend(const belay__lease_t *lease, belay__call_t *call, bool 
 static void build_release(const belay__lease_t *lease, belay__call_t *call) {
   belay__release_t release = {.notify = lease->config->notify, .separate_publish = true};
   release.token_len = belay__lease_token(lease, release.token);
-  if (lease->partner != NULL) /* it may have been handed over */
+  if (lease->partner != NULL) /* a hand-over may have moved the lock to the partner's token */
     release.other_len = belay__lease_token(lease->partner, release.other);
-  else /* a late execution may have set it again */
+  else /* a late execution of an acquire may have queued the ticket again */
     release.other_len = belay__ticket_text(lease->ticket, release.other);
   belay__release_build(lease->config->kind, lease->key, lease->key_len, &release, call);
 }

@@ -12,11 +12,12 @@
  *     v                                                            | yes  | no
  *    answered: 0, and the lease runs until sent + ttl - drift <----+      +--> EQUARANTINED
  *
- * ASKED is member->call; COPYING and VETTED are member->confirm, which may be sent together with
- * the call. The publication behind a release without a script is sent together with it, too; the
- * release is over when both are answered. If an acquire is ASKED when the other members have
- * decided, it is postponed (member->late): its yes still counts, and no operation waits for it.
- * `may_exist` and `epoch` note the possible effect of a call, with or without a reply. */
+ * In ASKED, member->call is pending. In COPYING and VETTED, member->confirm is pending, which may
+ * be sent together with the call. A release by a native command is sent together with its PUBLISH,
+ * and is over when both have replies. A reply after the decision of the round still counts. If an
+ * acquire is ASKED when a fencing round starts, it moves to member->late: a grant still counts, and
+ * no operation waits for it. `may_exist` and `epoch` note the possible effect of a call, with or
+ * without a reply. */
 #include "lease/quorum/member.h"
 
 #include "lease/machine/deadline.h"
@@ -34,7 +35,8 @@ static void on_marker(belay__call_t *call, const belay__result_t *result);
 
 /* ---- commands ---- */
 
-/* Makes a call of the current round; *place will point to it. Returns NULL if memory is out. */
+/* Makes a call of the current round; *place points to it when it is sent. Returns NULL if memory is
+ * out. */
 static belay__call_t *new_call(belay__member_t *member, uint64_t deadline, belay__call_t **place) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *call = belay__call_new(member->client, belay__lease_class(lease));
@@ -42,7 +44,7 @@ static belay__call_t *new_call(belay__member_t *member, uint64_t deadline, belay
     return NULL;
   call->deadline = deadline;
   call->route = lease->route;
-  /* New acquires obey the client's limits; renewals and releases do not. */
+  /* Only an acquire obeys the client's limits, unless it is part of a hand-over. */
   call->urgent = lease->round != BELAY__ROUND_ACQUIRE || lease->partner != NULL;
   call->owner = member;
   call->place = place;
@@ -53,7 +55,8 @@ static bool is_grant(const belay__lease_t *lease) {
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_EXTEND;
 }
 
-/* True for rounds that ask for something new: in these only servers with a vote count. */
+/* True for rounds in which only servers outside the quarantine count: acquires, fencing rounds,
+ * upgrades. */
 static bool is_vote(const belay__lease_t *lease) {
   bool upgrade =
       lease->round == BELAY__ROUND_EXTEND && lease->sent_mode == BELAY__EXTEND_AS_UPGRADE;
@@ -61,8 +64,8 @@ static bool is_vote(const belay__lease_t *lease) {
          lease->round == BELAY__ROUND_ACCEPT || upgrade;
 }
 
-/* Returns the call of `same` if this member can send a copy of it, else NULL. as_eval: the other
- * server did not have the script. */
+/* Returns the call of `same` if this member can send a copy of it, else NULL. A call with as_eval
+ * is not copied: only the other server lacks the script. */
 static const belay__call_t *copyable_call(const belay__member_t *member,
                                           const belay__member_t *same) {
   const belay__call_t *call = same != NULL && same->retake == member->retake ? same->call : NULL;
@@ -73,8 +76,8 @@ static const belay__call_t *copyable_call(const belay__member_t *member,
   return known ? call : NULL;
 }
 
-/* True if a second command follows: a WAIT after a change that must reach replicas, or a PUBLISH
- * after a release without a script. */
+/* True if a second command follows: a PUBLISH after a release by a native command, or a WAIT in any
+ * other round with min_replicas. */
 static bool has_follow_up(const belay__lease_t *lease, const belay__call_t *first) {
   if (lease->round == BELAY__ROUND_RELEASE)
     return first->needs != 0 && lease->config->notify;
@@ -114,13 +117,13 @@ static int send_command(belay__member_t *member, uint64_t deadline, const belay_
     }
     build_follow_up(lease, calls[n++]);
   }
-  /* A publication is only a hint: a release may be sent again without it. */
+  /* A release may be sent again without its publication, which is only a hint. */
   bool independent = lease->round == BELAY__ROUND_RELEASE;
   int error = belay__call_send(calls, n, !independent);
   return error == 0 ? BELAY__PENDING : error;
 }
 
-/* Returns the status that is known without a request; 0: none. */
+/* Returns the status of the member if it is known without a request; 0 if it is not. */
 static int local_status(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
@@ -130,7 +133,8 @@ static int local_status(belay__member_t *member) {
     return BELAY_EQUARANTINED;
   if (lease->round != BELAY__ROUND_ACQUIRE)
     return 0;
-  /* A stalled node would only get more to undo. The other nodes decide. */
+  /* A node that sent nothing for `timeout` gets no attempt: that would only add an undo. The other
+   * nodes decide. */
   uint64_t limit = lease->config->timeout * BELAY__MS;
   if (lease->members > 1 &&
       client->node_ops->silent(client, belay__lease_class(lease), lease->route, limit))
@@ -142,8 +146,8 @@ void belay__member_send(belay__member_t *member, uint64_t deadline, const belay_
   const belay__lease_t *lease = belay__member_lease(member);
   int status = local_status(member);
   /* An extend sets the key again only where our token cannot be. A server that set it again does
-   * not count (note_restored()). If the reply is lost, it does not count either: the next extend
-   * would find the token and could not tell that it had been gone. */
+   * not count (note_restored()). A server whose reply is lost does not count either: the next
+   * extend would find the token and could not tell that the key had been gone. */
   member->retake = lease->members > 1 && !member->may_exist;
   if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
     const belay__server_info_t *server = belay__member_server(member);
@@ -192,8 +196,8 @@ static void report_answer(belay__member_t *member) {
   lease->report(lease, BELAY__EV_ANSWER, 0);
 }
 
-/* True if the lease was held and is over. A process may be stopped at any point, so the end may
- * not have been noticed. Later replies do not count: an ended lease stays ended. */
+/* True if the deadline of a held lease has passed. After a stop of the process, replies can be read
+ * before the expiry timer fires. They do not count: a lease that has ended stays ended. */
 static bool is_over(const belay__lease_t *lease) {
   return belay__lease_is_held(lease) && belay__lease_remaining(lease) == 0;
 }
@@ -206,8 +210,9 @@ static void extend_validity(belay__member_t *member) {
     member->until = until;
 }
 
-/* A server counts once, by its last reply, even if several addresses lead to it: its reply for
- * another member no longer counts. Returns false if it confirmed this round for another member. */
+/* If several addresses lead to one server, the server counts once, for the member with its last
+ * reply: another member's earlier reply no longer counts. Returns false if the server has already
+ * confirmed this round for another member. */
 static bool claim_vote(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
@@ -237,7 +242,7 @@ static bool server_was_restored(const belay__member_t *member) {
   return again;
 }
 
-/* Ends the member's part in the round. */
+/* Ends the member's part in the round. status: of the reply and its confirmation. */
 static void finish_reply(belay__member_t *member, int status) {
   belay__lease_t *lease = belay__member_lease(member);
   if (status == 0)
@@ -249,7 +254,7 @@ static void finish_reply(belay__member_t *member, int status) {
     status = BELAY__RESTORED;
   }
   if (status != 0 && lease->round == BELAY__ROUND_ACQUIRE && lease->config->quarantine)
-    member->restored = true; /* it may have the lease, but a second reply does not count */
+    member->restored = true; /* the node may have the lease, but a later yes does not count */
   if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
@@ -287,12 +292,12 @@ static void finish_confirm(belay__member_t *member, int status) {
     confirm_reply(member);
     return;
   }
-  belay__member_forget(member); /* a WAIT's deadline may come before that of the call before it */
+  belay__member_forget(member); /* the call may still be pending after its WAIT has ended */
   finish_reply(member, status);
 }
 
-/* The error of a confirmation without a reply. An unsent confirmation does not mean an unsent
- * command. */
+/* Returns the error of a confirmation without a reply. If the confirmation was not sent, the
+ * command before it may still have been sent: then the result is BELAY_EUNKNOWN. */
 static int confirm_error(const belay__member_t *member, const belay__result_t *result) {
   bool unasked = member->call != NULL && member->call->state == BELAY__CALL_QUEUED;
   bool unsent = result->outcome == BELAY_OUTCOME_NOT_SENT;
@@ -315,7 +320,7 @@ static void on_replicated(belay__call_t *call, const belay__result_t *result) {
       status = BELAY_EPROTO;
       belay__call_distrust(call, result->reply);
     } else if (call->epoch != member->sent_on) {
-      status = BELAY_EUNKNOWN; /* another connection than that of the write */
+      status = BELAY_EUNKNOWN; /* the WAIT was sent on another connection than the write */
     } else if (copies < belay__member_lease(member)->config->min_replicas) {
       status = BELAY_ENOREPLICAS;
     }
@@ -323,7 +328,7 @@ static void on_replicated(belay__call_t *call, const belay__result_t *result) {
   finish_confirm(member, status);
 }
 
-/* The release is complete, whether or not waiters got the publication. */
+/* Confirms the release, whether or not waiters got the publication. */
 static void on_published(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t receivers;
@@ -335,7 +340,7 @@ static void on_published(belay__call_t *call, const belay__result_t *result) {
   finish_confirm(member, 0);
 }
 
-/* An acquire that a round about the fencing number did not wait for. */
+/* Reads the reply to member->late, an acquire that was pending when a fencing round started. */
 static void on_late(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int status = belay__reply_read_acquired(member, call, result);
@@ -355,7 +360,7 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
   report_answer(member);
 }
 
-/* Sends the command again in another form. */
+/* Sends the command again, as a script: the server refused the native command. */
 static void send_again(belay__member_t *member) {
   belay__member_send(member, belay__member_lease(member)->round_deadline, NULL);
   if (member->status != BELAY__PENDING)
@@ -365,7 +370,7 @@ static void send_again(belay__member_t *member) {
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   if (call->denied) {
-    /* the waiters were notified too early, so the publication is sent again */
+    /* the server may have executed the follow-up without the command: it is not valid */
     drop_confirm(member);
     send_again(member);
     return;
@@ -381,6 +386,6 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
     confirm_reply(member);
     return;
   }
-  belay__member_forget(member); /* the reply of a WAIT has no meaning now */
+  belay__member_forget(member); /* without a yes, the confirmation is not needed */
   finish_reply(member, status);
 }

@@ -5,20 +5,21 @@
 
 #include "lease/machine/lease.h"
 
-/* Sends the command of the round. If it cannot be sent, member->status is the cause. same: a member
- * that sent the same command just now, or NULL; its call is copied. */
+/* Sends the command of the round. If the command is not sent, member->status is the cause. same: a
+ * member to which the same command was just sent, or NULL. Its call is copied if possible. */
 void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same);
 
-/* Abandons the call, and notes its possible effect on the server. */
+/* Abandons the member's call of the round, and notes the possible effect of the call on the
+ * server. */
 void belay__member_forget(belay__member_t *member);
 
-/* The first function keeps an acquire that the decision did not wait for: its yes still counts. The
- * second one abandons it. */
+/* The first function moves a pending acquire to member->late when a fencing round starts: a grant
+ * still counts. It does nothing with min_replicas. The second function abandons member->late. */
 void belay__member_postpone(belay__member_t *member);
 void belay__member_forget_late(belay__member_t *member);
 
-/* An extend was won without the restored members. A member that was known to have the lease before
- * the extend was sent, and that confirmed it, counts from now on. */
+/* A quorum has confirmed an extend without the restored members. This member counts from now on if
+ * it ended as BELAY__RESTORED in this round and in an earlier one. */
 void belay__member_rejoin(belay__member_t *member);
 
 #endif /* BELAY_LEASE_QUORUM_MEMBER_H */

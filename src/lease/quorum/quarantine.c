@@ -1,17 +1,17 @@
 /* The quarantine: a server that may have lost leases does not vote until they have expired.
  *
- * When a connection is first used for a vote, a script behind the command reads the namespace's
- * marker. The vote waits for its reply. The marker and the server's uptime decide from when on
- * the server votes:
+ * When a connection is first used for a vote, a script behind the command reads the marker of the
+ * namespace, a key on the server that names the server. The vote waits for the reply of that
+ * script. The marker and the server's uptime decide from which time on the server votes:
  *
- *    restarted without its data:     no marker           uptime below the longest ttl
- *    restarted with its data:        another's marker    uptime below that
- *    a replica in its place:         another's marker    any uptime
- *    always present:                 its own marker      long uptime
+ *    restarted without its data:           no marker           uptime below the longest ttl
+ *    restarted with its data:              another's marker    uptime below the longest ttl
+ *    a replica that replaced the primary:  another's marker    any uptime
+ *    always present:                       its own marker      uptime above the longest ttl
  *
- * A server is identified by its run id and by the time at which it became a primary: a server
- * that was demoted in between has another server's data. The result holds for connections up to
- * the one that asked. So one command per connection suffices for all locks. */
+ * A server is identified by its run id and by the id of its data: a server that was a replica in
+ * between has another server's data. The result also holds for older connections to the same
+ * server. So one query per connection suffices for all leases of the client. */
 #include "lease/quorum/quarantine.h"
 
 #include <stdio.h>
@@ -20,7 +20,8 @@
 #include "lease/machine/deadline.h"
 #include "scripts.gen.h"
 
-/* True if the stored state is about this server, and not older than this connection. */
+/* True if the stored state is about this server, and the query was sent on this connection or on a
+ * later one. */
 static bool is_current(const belay__member_t *member, const belay__server_info_t *server) {
   const belay__quarantine_state_t *quarantine = &belay__client_leases(member->client)->quarantine;
   return server->run_id_len > 0 && server->epoch <= quarantine->server.epoch &&
@@ -62,12 +63,13 @@ static void set_state(belay_client_t *client, const belay__server_info_t *server
   int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(client->belay);
   int64_t by_uptime = server->started_by + (int64_t)belay__lease_forgotten_after(max_ttl);
   int64_t by_marker =
-      ms < -now / ns ? 0 : now + (ms + 1) * ns; /* its clock was cut to milliseconds */
+      ms < -now / ns ? 0 : now + (ms + 1) * ns; /* +1: the server's clock was cut to ms */
   belay__client_leases(client)->quarantine = (belay__quarantine_state_t){
       .server = *server, .max_ttl = max_ttl, .votes_from = later(by_uptime, by_marker)};
 }
 
-/* Another longest ttl is stored: either value would be wrong for one of the clients. */
+/* The marker has another longest ttl than the lease: either value would be wrong for one of the
+ * clients. */
 static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
   char text[96];
   int n = snprintf(text, sizeof text, "the namespace has another max_ttl_ms: %.20s", reply->str);
@@ -75,8 +77,8 @@ static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
   return BELAY_EMISMATCH;
 }
 
-/* True if the text is the server's name. A query that was built for one connection may be sent on
- * the next one. */
+/* True if `name` is the server's run id and the id of its data. Otherwise the query was built for
+ * an older connection to another server. */
 static bool is_name_of(const belay__server_info_t *server, const belay__reply_t *name) {
   size_t n = server->run_id_len;
   return name->type == BELAY__REPLY_STRING && name->len == n + server->data_id_len &&
@@ -106,7 +108,7 @@ int belay__quarantine_read(belay__call_t *call, const belay__result_t *result) {
   return 0;
 }
 
-/* For a query that no member waits for. */
+/* Stores the result of a query that no member waits for. */
 static void on_abandoned(belay__call_t *call, const belay__result_t *result) {
   (void)belay__quarantine_read(call, result);
 }

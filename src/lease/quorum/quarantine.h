@@ -1,18 +1,19 @@
-/* The quarantine: which servers have a vote. quarantine.c explains the rule. */
+/* The quarantine: decides which servers vote, that is, whose replies count in acquires, fencing
+ * rounds and upgrades. quarantine.c explains the rule. */
 #ifndef BELAY_LEASE_QUORUM_QUARANTINE_H
 #define BELAY_LEASE_QUORUM_QUARANTINE_H
 
 #include "lease/machine/lease.h"
 
-/* True if the node is known to have no vote now. */
+/* True if it is known that the node's current server does not vote yet. */
 bool belay__quarantine_known(const belay__member_t *member);
 
-/* The earliest time at which a node without a vote gets it; BELAY__NEVER if all known nodes
- * vote. */
+/* The earliest time at which the server of a member starts to vote. BELAY__NEVER if no member's
+ * server is known to be in quarantine. */
 uint64_t belay__quarantine_ends(const belay__lease_t *lease);
 
-/* True if a reply to the command sent at member->sent on connection member->sent_on is known to
- * count. */
+/* True if the reply to the command that was sent at member->sent on connection member->sent_on is
+ * known to count: the server voted already at that time. Always true without a quarantine. */
 bool belay__quarantine_allows(const belay__member_t *member);
 
 /* As belay__quarantine_allows(), but asks the server if it is not known whether the reply counts.
@@ -20,10 +21,11 @@ bool belay__quarantine_allows(const belay__member_t *member);
  * will run. */
 int belay__quarantine_check(belay__member_t *member, belay__call_cb done);
 
-/* Sends the query behind the call that was just sent, if the reply of that call will need it. */
+/* Sends the query behind the call that was just sent, if the vote of the server is not known. */
 void belay__quarantine_send_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done);
 
-/* For done: reads the reply, and stores it for the client. Returns 0 or an error. */
+/* For `done`: reads the reply to the query, and stores the result for the client. Returns 0 if a
+ * result was stored, whether or not the server votes, or an error. */
 int belay__quarantine_read(belay__call_t *call, const belay__result_t *result);
 
 /* The member no longer waits for the query. The client still reads the reply. */

@@ -7,8 +7,8 @@
 
 /* ---- possible effects ---- */
 
-/* The server may have executed the acquire, or may execute it later, so the token needs an undo.
- * With a quarantine, later replies of this member do not count either: see `restored`. */
+/* The server may have executed the call, or may execute it later, so the token needs an undo. With
+ * a quarantine, later replies to extends do not count at once: see `restored`. */
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
   member->may_exist = true;
   member->has_place |= belay__member_lease(member)->ticket != 0;
@@ -17,8 +17,8 @@ void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
     member->epoch = epoch;
 }
 
-/* The server had lost the lease and has it again, or may have it soon. That does not count for any
- * member that leads to this server. */
+/* The server had lost the lease, and has it again or may get it again. From now on no member that
+ * leads to this server counts. */
 static void note_restored(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
@@ -43,7 +43,8 @@ void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
     member->downgrade_epoch = epoch;
 }
 
-/* The lease is gone, unless the server executes an older call later. */
+/* The server does not have the lease. It can get the lease again only if it executes an older call
+ * later. */
 static void note_gone(belay__member_t *member, const belay__call_t *call) {
   member->may_exist = belay__client_may_run(member->client, call, member->epoch);
   member->until = 0;
@@ -64,12 +65,12 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
   int status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = lease->config->kind->acquired(lease, call, result->reply, &holder_ms);
-  belay__acquire_t *acquire = lease->acquire; /* NULL: the lease is HELD by now */
+  belay__acquire_t *acquire = lease->acquire; /* NULL for a late reply: the lease is HELD */
   if (acquire != NULL && holder_ms >= 0 &&
       (acquire->holder_ms < 0 || holder_ms < acquire->holder_ms))
     acquire->holder_ms = holder_ms;
   if (result->outcome == BELAY_OUTCOME_REPLY)
-    member->has_place = lease->ticket != 0 && status != 0; /* a grant takes it out of the queue */
+    member->has_place = lease->ticket != 0 && status != 0; /* a grant removes the ticket */
   if (status == 0 || status == BELAY_EDUPLICATE)
     member->may_exist = true;
   if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
@@ -77,7 +78,7 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
   return status;
 }
 
-/* A key of another type is not our key. */
+/* True if the only key has another type, so that the server does not have the lease. */
 static bool is_foreign(const belay__lease_t *lease, const belay__result_t *result) {
   return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->config->kind);
 }
@@ -106,12 +107,12 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
     note_restored(member);
     return BELAY__RESTORED;
   }
-  member->retake = false; /* it was not gone */
+  member->retake = false; /* the key was not gone */
   int status =
       n > 2 && lease->config->kind->extended != NULL ? lease->config->kind->extended(lease, n) : 0;
   bool writes = lease->sent_mode != BELAY__EXTEND_AS_READ;
   if (writes && status == 0 && belay__client_may_run(member->client, call, member->downgrade_epoch))
-    status = BELAY_EUNKNOWN; /* a late downgrade can make it a reader again */
+    status = BELAY_EUNKNOWN; /* an older downgrade can still make the writer a reader */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
     member->until = 0;
   return status;
@@ -130,7 +131,7 @@ static int read_released(belay__member_t *member, const belay__call_t *call,
   return n > 0 ? 0 : BELAY_ENOTOWNER;
 }
 
-/* The largest number of all replies is proposed. */
+/* Reads the reply of a READ round. lease->fence becomes the largest number of all replies. */
 static int read_number(belay__member_t *member, const belay__result_t *result) {
   belay__lease_t *lease = belay__member_lease(member);
   uint64_t number;

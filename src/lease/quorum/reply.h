@@ -10,14 +10,16 @@
 int belay__reply_read(belay__member_t *member, const belay__call_t *call,
                       const belay__result_t *result);
 
-/* Reads the reply to an acquire, also of an earlier round. */
+/* Reads the reply to an acquire, which may belong to an earlier round. */
 int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *call,
                                const belay__result_t *result);
 
-/* Notes the server that said yes. */
+/* Notes which server confirmed the command, if its connection is still up. */
 void belay__reply_note_server(belay__member_t *member);
 
-/* Notes that a call on connection `epoch` has no reply: the round's call, or an acquire. */
+/* Note the possible effect of a call on connection `epoch` that has no valid reply. The first
+ * function is for the round's call. The second one is for an acquire, or for an extend that may set
+ * the key again. */
 void belay__reply_note_lost(belay__member_t *member, uint32_t epoch);
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch);
 

@@ -5,8 +5,8 @@
 #include "lease/quorum/member.h"
 #include "lease/quorum/undo.h"
 
-/* Abandons the call of the former round. A decided acquire may still get its reply while the
- * fencing number is agreed on. */
+/* Abandons the call of the former round. Before a fencing round, a pending acquire becomes
+ * member->late instead. */
 static void leave_call(belay__member_t *member, belay__round_t next) {
   bool fencing = next == BELAY__ROUND_READ || next == BELAY__ROUND_ACCEPT;
   if (fencing && belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
@@ -49,10 +49,10 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t de
 /* ---- votes ---- */
 
 typedef struct votes {
-  unsigned yes, no, pending; /* no: the lease belongs to another token */
-  unsigned shared;           /* part of `no`: ours, but with other readers */
-  unsigned lasting;          /* lasting refusals */
-  int reason;                /* the first lasting refusal */
+  unsigned yes, no, pending; /* no: EHELD, ENOTOWNER, EFENCED, ESHARED */
+  unsigned shared;           /* part of `no`, ESHARED: we have the lease, with other readers */
+  unsigned lasting;          /* errors that a retry would get again: refusal.h */
+  int reason;                /* the first lasting error, in the order of the members */
   bool duplicate;            /* true if a server voted for two members */
 } votes_t;
 
@@ -75,10 +75,14 @@ static votes_t count_votes(const belay__lease_t *lease) {
   return votes;
 }
 
-/* The status of a round does not depend on the order of replies. An acquire: held by another
- * owner, if enough nodes replied; else too few replied, or the reason why too many never will.
- * Renewals, releases and fencing: whether success is still possible, and whether a definite
- * refusal prevents it. */
+/* The final status of a round does not depend on the order of the replies. With several members, a
+ * round without a quorum of yes ends as follows:
+ *
+ * - acquire: BELAY_EDUPLICATE, if a server voted for two members, even with a quorum of yes;
+ * - acquire: BELAY_EHELD, if a quorum replied yes or no;
+ * - other rounds: a refusal, if the votes `no` alone prevent a quorum; for ACCEPT also if fewer;
+ * - else the lasting error, if lasting errors alone prevent a quorum;
+ * - else BELAY_ENOQUORUM. */
 int belay__round_status(const belay__lease_t *lease) {
   unsigned quorum = lease->quorum, spare = lease->members - quorum;
   votes_t votes = count_votes(lease);
@@ -150,7 +154,7 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
 
 void belay__round_keep_release(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++)
-    if (!lease->member[i].may_exist) /* else it is undone */
+    if (!lease->member[i].may_exist) /* else an undo removes the token and is kept */
       belay__undo_keep(&lease->member[i]);
 }
 

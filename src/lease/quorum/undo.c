@@ -8,9 +8,10 @@
 #include "lease/machine/deadline.h"
 #include "lease/quorum/command.h"
 
-#define UNDO_MAX ((size_t)4096) /* maximum number of undos of one client without an owner */
+/* Number of pending undos of one client. Beyond it, only undos that a lease waits for start. */
+#define UNDO_MAX ((size_t)4096)
 #define KEPT_MAX ((size_t)4096) /* maximum number of undos of one client that are KEPT */
-#define GHOST_REPEATS 3         /* number of repeats if a ghost is possible */
+#define GHOST_REPEATS 3         /* number of repeats after a reply if a ghost is possible */
 
 struct belay__undo {
   belay__object_t object;
@@ -22,18 +23,18 @@ struct belay__undo {
   belay__token_t token;
   bool has_token;
   bool notify; /* true if waiters are notified */
-  bool repeat; /* true if a reply counts only while its connection lasts */
-  bool kept;   /* true since it was KEPT for the first time: then it is over for all others */
+  bool repeat; /* true if the undo is KEPT after its reply: repeat_release, and a token */
+  bool kept;   /* true since it was KEPT for the first time; its end was reported then */
   bool holds_loop;
   belay__conn_class_t conn_class;
   uint32_t route;
   uint32_t epoch;   /* connection of an attempt without a reply; 0: none */
   uint32_t keep_ms; /* time for which the ticket keeps its place; 0: it is removed */
   uint64_t ticket;  /* 0: none */
-  uint64_t until;   /* the server has forgotten token and ticket by then, in ns */
+  uint64_t until;   /* end of the undo, in ns: the ttl of the token, else of the ticket, is over */
   unsigned tries, replies;
   uint32_t replied_on;  /* connection of the last reply; 0: none */
-  uint64_t close_until; /* until then it holds the loop, in ns */
+  uint64_t close_until; /* time until which retries keep the loop alive, in ns */
   size_t key_len, label_len;
   char key[]; /* followed by the label */
 };
@@ -44,7 +45,7 @@ static size_t size_of(const belay__undo_t *undo) {
   return sizeof *undo + undo->key_len + undo->label_len;
 }
 
-/* Counts the undo, and notifies the lease that waits for it. */
+/* Counts the undo as undone or as given up, and notifies the lease that waits for it. */
 static void report_end(belay__undo_t *undo, bool done) {
   belay_client_t *client = undo->client;
   belay__member_t *member = undo->member;
@@ -89,7 +90,7 @@ static void forget_ticket(belay__undo_t *undo) {
   undo->ticket = undo->keep_ms = 0;
 }
 
-/* It has a reply. */
+/* The undo has its last reply: it is KEPT, or over. */
 static void keep_undo(belay__undo_t *undo) {
   if (!undo->kept && !may_keep(undo)) {
     end_undo(undo, true);
@@ -130,7 +131,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
     replied = false;
   }
   if (result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(undo->kind))
-    replied = true; /* the key is not ours */
+    replied = true; /* a key of another type does not have our token */
   if (replied)
     undo->replied_on = call->epoch;
   if (replied && (++undo->replies > GHOST_REPEATS ||
@@ -179,7 +180,7 @@ static void send_release(belay__undo_t *undo) {
     schedule_retry(undo);
 }
 
-/* A pending undo continues until the client aborts it. */
+/* The client closes. An undo that was never KEPT continues until the client aborts it. */
 static void object_close(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   if (undo->kept)
@@ -199,7 +200,8 @@ static uint64_t soon(const belay__undo_t *undo) {
   return belay__now(belay) + belay__spread(belay, BELAY__SPREAD_MS * BELAY__MS);
 }
 
-/* An undo that waits for a ghost keeps its delay. */
+/* Advances the next try of an undo without a reply. An undo that has a reply, and repeats because
+ * of a ghost, keeps its delay. */
 static void object_connected(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   uint64_t when = soon(undo);
@@ -209,8 +211,8 @@ static void object_connected(belay__object_t *object) {
     belay__timer_set(undo->client->belay, BELAY__RANK_OTHER, &undo->timer, when);
 }
 
-/* The server that replied may be replaced by a server without the undo: its connection is lost, or
- * the key belongs to another server. */
+/* If the connection that last replied to a KEPT undo no longer serves the key, a server without the
+ * undo may have replaced its server: the undo is sent again soon. */
 static void object_lost(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   if (!undo->kept || undo->call != NULL || undo->replies == 0)
