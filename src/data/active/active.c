@@ -48,10 +48,10 @@ BELAY__HANDLE_FUNCTIONS(active)
 
 typedef enum kind { MARK, LAST, SPAN, CLEAR, ARCHIVE, COUNT_ARCHIVES, CLEAR_ARCHIVES } kind_t;
 
-/* The arguments of an operation: the room of its request, followed by the bytes of the items. */
+/* The arguments of an operation. In the room of its request, the items and their bytes follow. */
 typedef struct query {
   kind_t kind;
-  int64_t from_ms, to_ms;     /* BELAY_ACTIVE_NOW until the time is known */
+  int64_t from_ms, to_ms;     /* BELAY_ACTIVE_NOW until the server's time is known */
   const belay_bytes_t *items; /* Users or labels, n of them; NULL: none */
   size_t n;
   uint32_t spans[BELAY_ACTIVE_SPANS_MAX]; /* LAST: n lengths in periods */
@@ -83,7 +83,8 @@ static void notify_counts(belay_request_t *request, void (*cb)(void),
                               good ? (size_t)answer->values[COUNTED] : 0);
 }
 
-/* Return the number of the period of a time; 0 is the period that 1970-01-01 begins with. */
+/* Return the number of the period that contains a time. Period 0 begins on 1970-01-01 at 00:00, by
+ * utc_offset_minutes. */
 static int64_t period_of(const belay_active_t *active, int64_t time_ms) {
   int64_t offset_ms = (int64_t)active->options.utc_offset_minutes * 60000;
   return belay__date_floor(time_ms + offset_ms, active->unit_ms);
@@ -194,7 +195,7 @@ static int check_time(const belay_active_t *active, const char *what, int64_t ti
   return belay__check_range(active->handle.client->belay, what, time_ms, 1, BELAY_ACTIVE_TIME_MAX);
 }
 
-/* Check the items and, as far as possible, the times. */
+/* Check the items and the times; unless a time is BELAY_ACTIVE_NOW, also the number of periods. */
 static int check(const belay_active_t *active, const query_t *query) {
   const belay__handle_t *handle = &active->handle;
   bool one_time = query->kind == MARK || query->kind == LAST;

@@ -1,4 +1,5 @@
-/* Configuration records: a hash beside a set, read with HGETALL, written by one script. */
+/* Configuration records. A record is a hash in the slot of the set that it describes. HGETALL reads
+ * it, one script writes it. */
 #include "belay/config.h"
 
 #include <stdio.h>
@@ -8,9 +9,9 @@
 #include "scripts.gen.h"
 
 #define TTL_MIN_MS 1000
-#define TTL_MAX_MS INT64_C(63072000000) /* two years: twice the lifetime of a set */
+#define TTL_MAX_MS INT64_C(63072000000) /* two years: twice the longest lifetime of a set */
 #define TAIL "}::config"
-#define SHOWN 120 /* bytes of a value in a detail */
+#define SHOWN 120 /* maximum bytes of a value in a detail */
 
 struct belay_config {
   belay__handle_t handle; /* first */
@@ -25,7 +26,7 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-/* The prefix of the keys is that of the handle whose set the record describes. */
+/* A record has the key prefix of the handle whose set it describes. */
 #define VARIANT(family_)                                                                           \
   .family = (family_), BELAY__HANDLE_LAYOUT(config), .copy_at = offsetof(belay_config_t, options)
 static const belay__handle_type_t variants[] = {
@@ -97,7 +98,7 @@ static int read_record(belay__operation_t *operation, const belay__call_t *call,
   return reply->count == 0 ? BELAY_EABSENT : take_fields(operation, call, reply, 0);
 }
 
-/* Report {0, name, recorded value, given value}. */
+/* Report the reply {0, name, recorded value, given value} as BELAY_EMISMATCH. */
 static int contradiction(const belay__call_t *call, const belay__reply_t *reply) {
   char text[BELAY_CONFIG_NAME_MAX + (size_t)2 * SHOWN + 48];
   if (reply->count != 4)

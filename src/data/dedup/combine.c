@@ -1,5 +1,5 @@
-/* Dedup: unions, intersections and differences of the sets of one handle. The scripts name a key
- * of another type. */
+/* Dedup: unions, intersections and differences of the sets of one handle. If a key has another
+ * type, the scripts reply the number of that key, so that the detail of the error names it. */
 #include <string.h>
 
 #include "data/dedup/dedup.h"
@@ -7,7 +7,7 @@
 
 #define COMBINABLE (BELAY__DEDUP_IS(SET) | BELAY__DEDUP_IS(COUNT))
 
-/* Return the nth key of a script, from 0. */
+/* Find the nth key, from 0, in the encoded call of a script. */
 static const char *key_of(const belay__call_t *call, int64_t nth, size_t *len) {
   const char *key = belay__call_key(call, len);
   for (; nth > 0; nth--) {
@@ -20,7 +20,8 @@ static const char *key_of(const belay__call_t *call, int64_t nth, size_t *len) {
   return key;
 }
 
-/* Return 0, or the error if the reply is the negative number of a key of another type. */
+/* Return BELAY_EWRONGTYPE if the reply is -N, which means that the Nth key, from 1, has another
+ * type. Otherwise return 0. */
 static int read_wrong_key(const belay__call_t *call, const belay__reply_t *reply) {
   static const char text[] = "it holds something else";
   int64_t nth;
@@ -129,7 +130,8 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
 
 enum { MEMBERS, NEXT }; /* the values of a page */
 
-/* A cursor is the server's cursor, with the index of the scanned set in its lowest bit. */
+/* A cursor of belay_dedup_page() is the server's cursor times 2, plus the index (0 or 1) of the set
+ * that the next page scans. */
 static int read_page(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t which;

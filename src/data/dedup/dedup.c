@@ -1,6 +1,7 @@
 /* Dedup: the handle; the count and the removal of one set. The key of a set is behind the braces,
- * so that all sets of a handle share a slot and can be combined. All calls of a handle use one
- * connection, so that combinations follow the marks before them. */
+ * so that all sets of a handle share a slot and can be combined. All calls of a handle to one
+ * server use one connection. So the server executes a combination after the marks that were sent
+ * before it, unless such a mark is sent again. */
 #include "data/dedup/dedup.h"
 
 #include "scripts.gen.h"

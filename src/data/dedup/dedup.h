@@ -13,14 +13,15 @@ struct belay_dedup {
   belay_dedup_options_t options;
 };
 
-/* Check an operation that only the kinds of a mask support, as belay__handle_check_request(). */
+/* Check as belay__handle_check_request() does, and that the kind of the handle is in the mask. */
 int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
                        bool has_cb);
 
 /* Add the key of a set. */
 void belay__dedup_arg_key(const belay_dedup_t *dedup, belay__call_t *call, belay_bytes_t key);
 
-/* Return the error that a script of sets and windows replied, or 0. */
+/* Return the error that a script replied, or 0. Not for the scripts of combine.c, whose negative
+ * replies are numbers of keys. */
 int belay__dedup_fault(const belay__call_t *call, const belay__reply_t *reply);
 
 #endif /* BELAY_DATA_DEDUP_DEDUP_H */

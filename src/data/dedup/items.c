@@ -1,7 +1,8 @@
 /* Dedup: operations on items of one set. Many items are sent as several calls of up to PART items,
  * which are sent together. A mark reports whether the item was new, so a second attempt may get
- * another answer. Therefore a mark is sent again only if the first answer was stored under an
- * operation id, or for a COUNT, where the second answer is weaker but true. */
+ * another answer. Therefore, after a lost reply, belay sends a mark again in two cases only. With
+ * an operation id, the server has stored the first answer and repeats it. For a COUNT, the second
+ * answer may be MAYBE instead of NEW, which is weaker but true. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,12 +17,12 @@ typedef struct batch batch_t;
 
 /* An operation on items. */
 typedef struct verb {
-  unsigned kinds; /* Mask of the kinds that support it */
+  unsigned kinds; /* Mask of the kinds that support the operation */
   size_t max;     /* Maximum number of items */
   bool many;      /* true if the room has one verdict per item; false: values[0] is the result */
   bool once;      /* true if it has an operation id */
   const belay__request_ops_t *ops;
-  const belay__request_ops_t *count_ops; /* For a COUNT; NULL: ops */
+  const belay__request_ops_t *count_ops; /* Ops for a COUNT; NULL: the same as ops */
   /* Make the call for n of the items; NULL if memory is out. */
   belay__call_t *(*make)(const batch_t *batch, const belay_bytes_t *items, size_t n);
 } verb_t;
@@ -33,7 +34,7 @@ struct batch {
   const belay_bytes_t *items;
   size_t n;
   belay_bytes_t op_id;
-  int64_t op_ttl_ms; /* Set by start() */
+  int64_t op_ttl_ms; /* Ttl of the stored answer; set by start() */
 };
 
 /* true if item is a decimal number from 0 to max without leading zeros. */
@@ -104,7 +105,8 @@ static int start(batch_t batch, belay_request_t *request, void (*cb)(void)) {
                               belay__request_send_each(operation, parts, make_part, &batch));
 }
 
-/* Words of one item in a call: of a bitmap "SET u1 N 1" or "GET u1 N", else the item. */
+/* Return the number of words of one item in a call. A bitmap with a command has "SET u1 N 1" or
+ * "GET u1 N", otherwise the item is one word. */
 static size_t words_of(const batch_t *batch, const char *command) {
   if (batch->dedup->options.kind != BELAY_DEDUP_BITMAP || command == NULL)
     return 1;
@@ -136,8 +138,8 @@ static int put_verdict(belay__operation_t *operation, size_t at, int64_t answer,
   return 0;
 }
 
-/* Read the reply to one part: a digit, or an integer of an array, for each item. verdicts: their
- * meanings; -1: not a valid reply. */
+/* Read the reply to one part of n items: n digits, or an array of n integers, or one integer if n
+ * is 1. verdicts: the meanings of the numbers 0, 1 and 2; -1: such a number is not valid. */
 static int read_verdicts(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply, const int verdicts[3]) {
   int64_t answer = 0;
@@ -191,7 +193,7 @@ static int read_mark(belay__operation_t *operation, const belay__call_t *call,
 static const belay__request_ops_t mark_ops = {.read = read_mark, .notify = notify};
 static const belay__request_ops_t many_ops = {.read = read_mark, .notify = notify_many};
 
-/* For operations whose repeated answer is equal, or weaker and still true. */
+/* For marks whose second answer is equal, or weaker and still true. */
 static const belay__request_ops_t mark_again_ops = {
     .read = read_mark, .notify = notify, .idempotent = true};
 static const belay__request_ops_t many_again_ops = {
@@ -218,7 +220,8 @@ static void put_answer_key(const batch_t *batch, belay__call_t *call) {
   belay__handle_arg_id(&batch->dedup->handle, call, (belay_bytes_t){0}, tail, batch->op_id);
 }
 
-/* Add the arguments of a script before the items. */
+/* Add the words between the key of the set and the items in a call of a mark script: with an
+ * operation id the key of the stored answer, then the options. */
 static void put_options(const batch_t *batch, belay__call_t *call, const belay_bytes_t *items,
                         size_t n) {
   static const char *const letters[] = {
@@ -243,7 +246,8 @@ static void put_options(const batch_t *batch, belay__call_t *call, const belay_b
   belay__call_arg_text(call, hash);
 }
 
-/* Without a ttl and an operation id, one command suffices. */
+/* One command suffices without a ttl and an operation id, for one item of a SET or a COUNT, or for
+ * any items of a BITMAP. Otherwise a script is needed. */
 static belay__call_t *make_mark(const batch_t *batch, const belay_bytes_t *items, size_t n) {
   static const char *const commands[] = {
       [BELAY_DEDUP_SET] = "SADD", [BELAY_DEDUP_COUNT] = "PFADD", [BELAY_DEDUP_BITMAP] = "BITFIELD"};

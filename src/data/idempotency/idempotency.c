@@ -1,9 +1,12 @@
-/* Idempotency records. One script executes each operation, under a token that is drawn before it is
- * sent; so a begin that is sent again finds itself. A begin has a claim. If its caller gets no good
- * status, and the begin may have been executed, the claim is abandoned:
+/* Idempotency records. One script executes all operations except forget. A begin draws its token
+ * before it sends the call, so a second attempt finds the record that the first attempt began. A
+ * begin has a claim, with its key and token, until the request ends. If the begin may have been
+ * executed, but the caller does not get its result, belay abandons the record in the background:
  *
- *    begun --reported, or never sent--> freed
- *      +--else: an abandon is sent, and the handle waits for its end--> freed */
+ *    begun --result reported, refused, or not sent--> freed
+ *      +--canceled after it was sent, or result lost: send an abandon--> freed
+ *
+ * The handle waits for the abandon. */
 #include <string.h>
 
 #include "belay/idempotency.h"
@@ -108,8 +111,8 @@ static int claim_new(belay_idempotency_t *records, belay_bytes_t key, claim_t **
   return error;
 }
 
-/* Free the claim. undo: send an abandon before. If the abandon overtakes the begin on another
- * connection, the record lives until its deadline. */
+/* Free the claim. undo: first send an abandon. If the server executes the abandon before the begin,
+ * which used another connection, the record stays in progress until its deadline. */
 static void claim_end(claim_t *claim, bool undo) {
   belay_idempotency_t *records = claim->records;
   const order_t order = {
@@ -124,7 +127,8 @@ static claim_t *claim_of(int64_t value) {
   return (claim_t *)(void *)(intptr_t)value; // NOLINT(performance-no-int-to-ptr)
 }
 
-/* The values of a request. The first six are the reply. */
+/* The values of a request. The first six are the items of the reply, of the owner and the result
+ * their lengths. VERDICT: status for the callback if the request ends with 0. */
 enum {
   WHAT,
   OURS,
@@ -134,7 +138,7 @@ enum {
   RESULT_LEN,
   VERDICT,
   CLAIM,
-  SENT /* Time of the first attempt, by the host's clock */
+  SENT /* Start of the answered attempt, in nanoseconds of the host's clock */
 };
 enum { PARTS = 6, MALFORMED = -1, OTHER = -2 };
 
@@ -173,8 +177,8 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return keep_texts(operation, owner, result);
 }
 
-/* Return the remaining time at the callback. The caller's own claim counts from before the request
- * was sent. */
+/* Return the remaining time at the callback. A record of the caller has less than the server
+ * replied: the time since the answered attempt was started is subtracted. */
 static int64_t remaining_ms(const belay__answer_t *answer) {
   const int64_t *values = answer->values;
   if (values[WHAT] != BELAY_IDEMPOTENCY_STARTED && values[WHAT] != BELAY_IDEMPOTENCY_TAKEN_OVER)
@@ -184,7 +188,8 @@ static int64_t remaining_ms(const belay__answer_t *answer) {
   return values[LEFT] > ms ? values[LEFT] - ms : 0;
 }
 
-/* After a repeated request, "another owner" is a definite answer, not a refusal. */
+/* If the record does not belong to the token, set the verdict and return 0. After a retry, the
+ * request would report an error from here as BELAY_EUNKNOWN. */
 static int read_owned(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);
@@ -193,15 +198,16 @@ static int read_owned(belay__operation_t *operation, const belay__call_t *call,
   return error;
 }
 
-/* After a repeated abandon it is unknown whether the first try abandoned the record and another
- * client began it since. */
+/* If a reply was lost and the record does not belong to the token, an earlier attempt may have
+ * abandoned the record, and another client may have begun it since. */
 static int read_abandoned(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   int error = read_owned(operation, call, reply);
   return error == 0 && operation->reply_lost && !operation->values[OURS] ? BELAY_EUNKNOWN : error;
 }
 
-/* After a repeated finish, an absent record may have had the result and expired. */
+/* If a reply was lost and the record is absent, an earlier attempt may have stored the result, and
+ * the record may have expired since. */
 static int read_finished(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
   int error = read_owned(operation, call, reply);
@@ -221,8 +227,9 @@ static int read_begun(belay__operation_t *operation, const belay__call_t *call,
     operation->values[VERDICT] = error; /* definite after a retry too: no attempt did anything */
     return 0;
   }
+  /* Only another client with the same token can have abandoned the record. */
   if (error == 0 && operation->values[WHAT] == BELAY_IDEMPOTENCY_ABANDONED)
-    operation->values[VERDICT] = BELAY_ENOTOWNER; /* another client used the same token */
+    operation->values[VERDICT] = BELAY_ENOTOWNER;
   return error;
 }
 
@@ -260,8 +267,8 @@ static void notify(belay_request_t *request, void (*cb)(void), const belay__answ
   notify_state(request, (belay_idempotency_cb)cb, answer, NULL);
 }
 
-/* True if no good status is reported and the begin may have been executed. A closing client no
- * longer waits for the abandon. */
+/* True if the begin may have been executed, but its result is lost. False if the client is closing,
+ * because it does not wait for an abandon that is sent now. */
 static bool must_undo(const belay__answer_t *answer) {
   return !answer->client->closing &&
          (answer->status == BELAY_EUNKNOWN || answer->status == BELAY_EPROTO ||
@@ -309,7 +316,7 @@ static int check(const belay_idempotency_t *records, const belay_request_t *requ
   return belay__handle_check_key((const belay__handle_t *)records, request, key, has_cb);
 }
 
-/* The same checks for an operation with a token. */
+/* Check as check() does, and that there is a token. */
 static int check_owned(const belay_idempotency_t *records, const belay_request_t *request,
                        belay_bytes_t key, const belay_idempotency_token_t *token, bool has_cb) {
   int error = check(records, request, key, has_cb);

@@ -1,5 +1,6 @@
-/* Permissions: BITFIELD on one string. A field is unsigned, its highest bit first: bit b of field
- * i is bit i * w + (w - 1 - b) of the string. Adjacent bits of a field are set at once.
+/* Permissions: BITFIELD on one string. A field is unsigned, its highest bit first: with the width
+ * w, bit b of field i is bit i * w + (w - 1 - b) of the string. A grant or revoke changes each run
+ * of adjacent bits with one SET.
  *
  *   width 4, index 2     bit  8  9 10 11
  *                         b   3  2  1  0     grant 0b0110: SET u2 9 3, GET u4 8
@@ -13,8 +14,8 @@
 #include "core/client/handle.h"
 #include "scripts.gen.h"
 
-#define NATIVE_BITS 63                  /* of a piece in a command */
-#define SCRIPT_BITS 32                  /* of a piece in a script */
+#define NATIVE_BITS 63                  /* maximum bits of a piece in a command */
+#define SCRIPT_BITS 32                  /* maximum bits of a piece in a script */
 #define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define NAME_MAX_LEN ((size_t)128)
 
@@ -55,7 +56,8 @@ const char *belay_permission_name(const belay_permission_t *permission, uint64_t
   return text != NULL ? text : "unknown";
 }
 
-/* Check `levels` against the width, and set a width of 0 by levels or names. */
+/* Check that the levels fit into the width, and the names into the levels. Replace a width of 0 by
+ * the smallest one for the levels, or for the names if levels is 0. */
 static int check_width(belay_t *belay, belay_permission_options_t *o) {
   uint64_t levels = o->levels;
   if (levels == 0)
@@ -171,13 +173,13 @@ static void put_place(writer_t *writer, uint64_t offset, unsigned width) {
   put_number(writer, offset);
 }
 
-/* Return the number of bits that are not in the first piece. */
+/* Return the number of bits of the second piece; 0: one piece suffices. */
 static unsigned rest_of(unsigned width, unsigned piece) {
   return width > piece ? piece : 0;
 }
 
 static uint64_t mask_of(unsigned width) {
-  return (UINT64_C(1) << width) - 1; /* at most 63 */
+  return (UINT64_C(1) << width) - 1; /* width is at most 63 */
 }
 
 static void put_get(writer_t *writer, uint64_t offset, unsigned width) {
@@ -219,8 +221,8 @@ static bool take_number(reader_t *reader, unsigned width, uint64_t *out) {
   return true;
 }
 
-/* Return the length of the highest run of set bits in mask, 0 if there is none; *low is the number
- * of its lowest bit. */
+/* Return the length of the highest run of set bits in mask, or 0 if there is none. *low is the
+ * number of the lowest bit in that run. */
 static unsigned run_of(uint64_t mask, unsigned *low) {
   unsigned high = BELAY_PERMISSION_WIDTH_MAX, bits = 0;
   if (mask == 0)
@@ -242,7 +244,8 @@ typedef struct room {
   belay_permission_result_t results[];
 } room_t;
 
-/* Add the words of a field; field->value is its argument. */
+/* Add the words for a field. field->value: the new value, or the mask of bits to grant or
+ * revoke. */
 static void put_field(writer_t *writer, kind_t kind, unsigned width,
                       const belay_permission_result_t *field) {
   uint64_t offset = field->index * width, mask = field->value;
@@ -301,7 +304,7 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
   return reader.at == reply->count ? 0 : BELAY_EPROTO;
 }
 
-/* Read 1 or 0, and the pieces of the old value. */
+/* Read 1 if the value was swapped, else 0, and the pieces of the old value. */
 static int read_swapped(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;

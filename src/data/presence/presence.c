@@ -1,13 +1,14 @@
-/* Presence: bitmaps of SEGMENT bits; with a window one for each slice of it. An operation has a few
- * steps:
+/* Presence: one bitmap, or with a window one bitmap for each slice. A bitmap is split into segments
+ * of SEGMENT bits, each with its own key. An operation has one or more steps:
  *
  *    start --no window, or the time is known--> next: sends calls --answered--> next ... --> ended
  *      |                                         ^
  *      +--> TIME --answered----------------------+
  *
- * Operations on ids sort them; each run of ids in one segment is a call, of a lookup one call per
- * slice. All of them are sent in one step. Counts and resets are sent in portions, one after
- * another, so that the server can serve other clients between them. */
+ * An operation on ids sorts the ids. Up to RUN_MAX ids of one segment are a run. A set or a clear
+ * sends one call per run, a lookup one call per run and live slice, all of them in one step. A
+ * count or a reset sends a portion of the segments in each step, so that the server can serve other
+ * clients between the steps. */
 #include "data/presence/presence.h"
 
 #include <inttypes.h>
@@ -20,10 +21,10 @@
 #define TTL_MIN_MS 1000
 #define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define SLICES_MAX 14    /* the union of more than 16 bitmaps takes the server 20 times as long */
-#define COUNTS_AT_ONCE 4 /* segments, and so calls */
-#define UNLINKS_AT_ONCE 1024 /* keys of segments, in one call */
+#define COUNTS_AT_ONCE 4 /* segments that a step of a count reads, with one call each */
+#define UNLINKS_AT_ONCE 1024 /* keys of segments in one call of a reset */
 #define SEGMENT BELAY__PRESENCE_SEGMENT
-#define SEGMENTS_MAX 512 /* segments of 2^32 ids */
+#define SEGMENTS_MAX 512 /* segments of a bitmap of 2^32 ids */
 #define RUN_MAX 4096     /* ids in one call */
 
 static const belay_presence_options_t defaults = {
@@ -56,22 +57,23 @@ const belay__handle_type_t belay__presence_type = {
 
 BELAY__HANDLE_FUNCTIONS(presence)
 
-/* The values of a request: the count, the present slice, and the next segment, or the number of
- * sent steps. */
+/* The values of a request. COUNT: sum of the counts. SLICE: number of the present slice. NEXT: of a
+ * count or a reset the next segment, otherwise the number of sent steps. */
 enum { COUNT, SLICE, NEXT };
 
 typedef struct item {
   uint32_t id, at; /* at: position in the caller's array */
 } item_t;
 
-/* Items of one segment: those of one call. */
+/* Items of one segment that share a call: `len` items of the work, from item `from` on. */
 typedef struct run {
   uint32_t from, len;
 } run_t;
 
 typedef enum kind { SET, CLEAR, IS } kind_t;
 
-/* The room of a request on ids, followed by the runs and the results. */
+/* The room of a request on ids, followed by the runs and the results. The items are sorted by id;
+ * online has the caller's order. */
 typedef struct work {
   kind_t kind;
   uint32_t n, runs_len;
@@ -124,19 +126,20 @@ static uint32_t segments_of(const belay_presence_t *presence) {
   return presence->options.max_id / SEGMENT + 1;
 }
 
-/* Return the number of slices that are read: the present one, the earlier ones that count, and the
- * next one, which is the present one by another clock. Without a window there is one bitmap. */
+/* Return the number of slices that are read: the present one, options.slices before it, and the
+ * next one, to which a process whose clock is ahead already writes. Without a window: 1. */
 static uint32_t live_slices(const belay_presence_t *presence) {
   return presence->options.window_ms == 0 ? 1 : presence->options.slices + 2;
 }
 
-/* Return the number of slices that are cleared: also the one before the live slices, because a
- * process whose clock is late still counts it. */
+/* Return the number of slices that are cleared: the live ones and the one before them, which a
+ * process whose clock is behind still reads. Without a window: 1. */
 static uint32_t all_slices(const belay_presence_t *presence) {
   return live_slices(presence) + (presence->options.window_ms == 0 ? 0 : 1);
 }
 
-/* Add the key of a segment in the i-th live slice; slice is the present one. */
+/* Add the key of a segment in live slice i. i: 0 is the oldest live slice, -1 the slice before it.
+ * slice: number of the present slice. */
 static void put_key(const belay_presence_t *presence, belay__call_t *call, int64_t slice, int64_t i,
                     uint32_t segment) {
   char tail[64];
@@ -148,7 +151,7 @@ static void put_key(const belay_presence_t *presence, belay__call_t *call, int64
   belay__handle_arg(&presence->handle, call, NULL, 0, tail);
 }
 
-/* Add the keys of a segment in the last n of all slices. */
+/* Add the keys of a segment in n slices, of which the last one is the newest live slice. */
 static void put_keys(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
                      uint32_t n, uint32_t segment) {
   int64_t live = live_slices(presence);
@@ -184,7 +187,8 @@ static belay__call_t *make_set(const belay_presence_t *presence, int64_t slice, 
       belay__handle_script(handle, &belay__script_presence_set, 1, 2 + (size_t)run->len);
   put_key(presence, call, slice, o->slices, segment_of(work, run));
   belay__call_arg_text(call, window ? "PEXPIREAT" : "PEXPIRE");
-  /* A bit counts in `slices` more slices, and then for a client whose clock is late. */
+  /* A bit counts until `slices` more slices are over. Its key lives one slice longer, because
+   * a process whose clock is behind still reads it. */
   belay__call_arg_int(call, window ? (slice + o->slices + 2) * presence->slice_ms : o->ttl_ms);
   put_bits(call, work, run, NULL, NULL);
   return call;
@@ -252,7 +256,7 @@ static belay__call_t *make_count(belay__operation_t *operation, size_t i, const 
   belay__call_t *call;
   if (presence->options.window_ms == 0) {
     call = belay__call_stale(belay__handle_command(handle, "BITCOUNT", 2));
-  } else { /* it writes a temporary key, so a replica cannot run it */
+  } else { /* the script writes a temporary key, so a replica cannot run it */
     call = belay__handle_script(handle, &belay__script_presence_count, 1 + live, 0);
     belay__handle_arg(handle, call, NULL, 0, "}::union");
   }

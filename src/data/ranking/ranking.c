@@ -1,13 +1,16 @@
-/* Rankings: a sorted set for each board. If time breaks ties, there is also a hash of turns. In the
- * sorted set the turn, in digits, is a prefix of the member, so that bytes sort in the order of
- * turns.
+/* Rankings: a sorted set for each board. If time breaks ties, a member gets a new turn, a number of
+ * 16 digits, when its score changes. A hash stores the turns. In the sorted set the turn is a
+ * prefix of the member, so that members with equal scores sort by turn. For high-earlier and
+ * low-later the turns count down, otherwise up.
  *
  *   ties by bytes  NAME::{BOARD}         ada -> 7, bob -> 7
  *   ties by time   NAME::{BOARD}::timed  0000000000000001bob -> 7, 0000000000000002ada -> 7
  *                  NAME::{BOARD}::turns  ada -> 0000000000000002, bob -> 0000000000000001,
  *                                        (empty) -> low-earlier 2
  *
- * The hash has one field more than the set has members; scripts check it, to detect a lost key. */
+ * The empty field holds ranking->kind and the number of turns that were given. So the hash has one
+ * field more than the set has members, or does not exist if the set is empty. Scripts check that,
+ * to detect a lost key. */
 #include "data/ranking/ranking.h"
 
 #include <string.h>

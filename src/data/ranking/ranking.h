@@ -5,15 +5,15 @@
 #include "belay/ranking.h"
 #include "core/client/handle.h"
 
-/* Digits before a member, if time breaks ties */
+/* Digits of a turn, which precedes a member in the sorted set if time breaks ties */
 #define BELAY__RANKING_TURN ((size_t)16)
 
 struct belay_ranking {
   belay__handle_t handle; /* first */
   belay_ranking_options_t options;
   bool high, timed;
-  size_t keys;      /* Keys of a board: its set and, if timed, its turns */
-  const char *kind; /* Name of the order in scripts, such as "high" or "low-earlier" */
+  size_t keys;      /* Number of keys of a board: 1, or 2 if timed */
+  const char *kind; /* Order of scores and ties, such as "high" or "low-earlier", for scripts */
 };
 
 /* Check as belay__handle_check_key() does. */
@@ -27,13 +27,13 @@ static inline int belay__ranking_check(const belay_ranking_t *ranking,
 void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call,
                              belay_bytes_t board);
 
-/* Make a call of a script with its keys, the order's name, and `args` arguments to add. NULL if
- * memory is out. */
+/* Make a call of a script with the keys of the board and ranking->kind. The caller adds `args` more
+ * arguments. Returns NULL if memory is out. */
 belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
                                      belay_bytes_t board, size_t args);
 
-/* Make a call with `args` arguments to add: the command, if members order ties; else the script
- * with the word as its first argument. NULL if memory is out. */
+/* Make a call: the command if members order ties, else the script with `word` behind ranking->kind.
+ * The caller adds `args` more arguments. Returns NULL if memory is out. */
 belay__call_t *belay__ranking_call(const belay_ranking_t *ranking, const char *command,
                                    const belay__script_t *script, const char *word,
                                    belay_bytes_t board, size_t args);
@@ -45,14 +45,14 @@ int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_byt
 /* Return the error that a script replied, or 0. */
 int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply);
 
-/* Report that a score is not valid. Returns BELAY_EMISMATCH. */
+/* Report that the board holds a score that is not valid. Returns BELAY_EMISMATCH. */
 int belay__ranking_bad_score(const belay__call_t *call);
 
 /* Read a score as servers write it ("7", "-7", "1e+15", "1.5e3"). Returns false if it is no whole
  * number in the range of scores. */
 bool belay__ranking_score(const char *text, size_t len, int64_t *out);
 
-/* Read a reply that is a number of members. */
+/* Read a reply that is a number of members into values[0]. Returns 0 or an error. */
 int belay__ranking_read_count(belay__operation_t *operation, const belay__call_t *call,
                               const belay__reply_t *reply);
 
@@ -64,7 +64,7 @@ typedef struct belay__ranking_room {
   belay_ranking_entry_t entries[];
 } belay__ranking_room_t;
 
-/* Make the room; NULL if memory is out. */
+/* Make the room for n entries whose members have `bytes` bytes in all. NULL: memory is out. */
 belay__ranking_room_t *belay__ranking_room(belay__operation_t *operation, size_t n, size_t bytes);
 /* Copy a member to the next entry, and return the entry. */
 belay_ranking_entry_t *belay__ranking_name(belay__ranking_room_t *room, belay_bytes_t member);

@@ -1,5 +1,5 @@
-/* Queries of a board. If members order ties and one native command suffices, it is used; else a
- * script reads the board at one time. */
+/* Queries of a board. If members order ties and one native command suffices, the query is that
+ * command. Otherwise it is one script, so that the board cannot change between its reads. */
 #include <string.h>
 
 #include "data/ranking/ranking.h"
@@ -104,7 +104,7 @@ static int read_list(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* Read a list; from a script also the rank of the first entry. */
+/* Read a page. A command replies a list; a script replies {rank of the first entry, list}. */
 static int read_page(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int error = belay__ranking_fault(call, reply);
@@ -225,7 +225,7 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, bel
 static const belay__request_ops_t count_ops = {
     .read = belay__ranking_read_count, .notify = belay__request_notify_count, .idempotent = true};
 
-/* Count the scores from bounds[0] to bounds[1]; NULL: all. */
+/* Count the members with a score from bounds[0] to bounds[1]; bounds NULL: all members. */
 static int start_count(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                        const int64_t *bounds, belay_ranking_count_cb cb) {
   size_t more = bounds == NULL ? 0 : 2;

@@ -1,8 +1,8 @@
-/* Scores as servers write them: with 17 digits, or with the fewest digits that identify the number;
- * then there may be an exponent. */
+/* Scores as servers write them: with 17 digits, or with the fewest digits that identify the number.
+ * There may be an exponent. */
 #include "data/ranking/ranking.h"
 
-#define DIGITS_MAX 17 /* digits of a score, which fit into 64 bits */
+#define DIGITS_MAX 17 /* maximum of digits before the exponent; they fit into 64 bits */
 
 /* Read digits, which may contain a point. *behind: the number of digits behind the point. */
 static bool read_digits(const char **at, const char *end, uint64_t *out, int *behind) {
@@ -27,7 +27,7 @@ static bool read_digits(const char **at, const char *end, uint64_t *out, int *be
   return digits > 0 && (!point || *behind > 0);
 }
 
-/* Read nothing, or an "e", a sign, and one to three digits. */
+/* Read nothing, or an "e", an optional sign, and one to three digits. */
 static bool read_exponent(const char **at, const char *end, int *out) {
   *out = 0;
   if (*at == end || **at != 'e')

@@ -4,7 +4,8 @@
 #include "data/ranking/ranking.h"
 #include "scripts.gen.h"
 
-/* Members that one call removes: some milliseconds of the server's time. */
+/* Maximum number of members that one call of a trim removes. That takes the server some
+ * milliseconds. */
 #define TRIM_STEP 8192
 
 static int read_submitted(belay__operation_t *operation, const belay__call_t *call,

@@ -1,4 +1,4 @@
-/* Session contexts. Each operation is one call of one script. */
+/* Session contexts. Each operation is one call of a script of its own. */
 #include "belay/session.h"
 
 #include <assert.h>
@@ -13,15 +13,15 @@
 #define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define OP_TTL_MAX_MS INT64_C(86400000)
 #define NUMBER_MAX ((INT64_C(1) << 53) - 1)
-#define EVENT_BYTES ((size_t)160) /* of a reply for each event, without its text */
+#define EVENT_BYTES ((size_t)160) /* counted per event of a reply, besides its text */
 
 struct belay_session {
   belay__handle_t handle; /* first */
   belay_session_options_t options;
 };
 
-/* The values of a request. The first eight are the reply to a touch, in its order. ID is the length
- * of the id; its bytes begin at ID_BYTES. */
+/* The values of a request. The first eight stand for the items of the reply to a touch, in that
+ * order. values[ID] is the length of the id; the bytes of the id begin at &values[ID_BYTES]. */
 enum { NEW, TOUCHES, COUNT, KEPT, LOST, SINCE, DUE, ID, EXISTS, ENDED, LEFT, EVENTS, ID_BYTES };
 
 static_assert(ID_BYTES * sizeof(int64_t) + BELAY_SESSION_ID_MAX <=
