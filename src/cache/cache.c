@@ -2,12 +2,13 @@
 #include "cache/loader.h"
 
 #define DAY_MS INT64_C(86400000)
-/* Bytes of a call or a reply without the value: keys, tags, script arguments. */
+/* Upper bound for the bytes of a call or a reply without the value: keys, tags, script
+ * arguments. */
 #define CALL_BYTES ((size_t)8192)
 
 /* ---- closing ---- */
 
-/* Loads and fresh keys are children of the handle. They are closed before. */
+/* Loads and fresh keys are children of the handle, and are closed before this runs. */
 static void on_close(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__unlisten(&cache->subscription);
@@ -71,7 +72,7 @@ static void resolve(belay_cache_options_t *o) {
     o->wait_ms = 600000;
 }
 
-/* true if the option, a limiter or a filter, belongs to another belay_t. NULL is allowed. */
+/* true if the option, a limiter or a filter, is not NULL and belongs to another belay_t. */
 static bool is_of_another(const belay_client_t *client, const void *option) {
   const belay__handle_t *handle = option;
   return handle != NULL && handle->client->belay != client->belay;

@@ -2,14 +2,15 @@
  *
  *     a fresh record in the local table--> served
  *
- *     looked up --found--> served, and perhaps loaded again in the background
+ *     looked up --fresh or stale--> served, and perhaps loaded again in the background
  *        |  |
- *        |  +--not found--> waits for a load --the load ends, or the get times out--> served
+ *        |  +--kept or none--> waits for a load --the load ends, or the get times out--> served
  *        |
- *        +--no answer--> served, refused, or waits for a load, as options.away says
+ *        +--failed in an outage--> as options.away says: served from the local table, ended with
+ *                                  the error, or waits for a load
  *
- * All lookups are one step, and thus one round trip. Then the request is PARKED while any key
- * waits. */
+ * The lookups of all keys are one step of the request: all calls are sent at once. Then the request
+ * is PARKED while any key waits. */
 #include <string.h>
 
 #include "cache/join.h"
@@ -21,7 +22,7 @@ typedef struct get get_t;
 typedef struct entry {
   union {
     belay__lookup_t lookup;
-    belay__load_waiter_t waiter; /* valid when the key waits */
+    belay__load_waiter_t waiter; /* valid if `waits` */
   };
   belay__served_t served; /* result, with its own reference to the record */
   get_t *get;
@@ -29,7 +30,7 @@ typedef struct entry {
   uint32_t first; /* index of the first call of the key */
   int32_t failed; /* status of a failed call of the key; 0: none failed */
   bool looked_up; /* a lookup was sent */
-  bool waits;     /* true from the beginning of the wait on, also after it */
+  bool waits;     /* the key waits or has waited for a load: the union has the waiter */
 } entry_t;
 
 /* State of the request, in its room. The results and the bytes of the keys follow it in memory. */
@@ -38,8 +39,8 @@ struct get {
   size_t n, waiting;
   uint32_t calls;
   uint8_t late; /* belay_cache_late_t */
-  bool one;     /* a get of one key: its status is that of the key */
-  /* a call has ended with a status of its own; if none has, all entries get the status of the
+  bool one;     /* true for a get of one key: the status of the request is that of the key */
+  /* at least one call has ended by itself; if none has, all entries get the status of the
    * request */
   bool answered;
   uint64_t deadline;
@@ -91,7 +92,7 @@ static void begin_to_wait(entry_t *entry) {
   belay__list_init(&entry->waiter.node);
 }
 
-/* After a lookup that found nothing fresh. */
+/* The lookup cannot serve the key: it found no record, or one that is kept. */
 static void join_load(belay_cache_t *cache, entry_t *entry, belay__load_group_t *group) {
   belay__lookup_t lookup = entry->lookup;
   cache->stats.misses++;
@@ -102,7 +103,7 @@ static void join_load(belay_cache_t *cache, entry_t *entry, belay__load_group_t 
     set_served(entry, belay__cache_refuse(error, 0));
 }
 
-/* After a lookup that the server did not answer. */
+/* The lookup has failed in an outage: acts as options.away says. */
 static void join_in_outage(belay_cache_t *cache, entry_t *entry) {
   cache->stats.away++;
   belay__served_t served = belay__cache_serve_in_outage(cache, entry->key, entry->failed);
@@ -118,7 +119,7 @@ static void join_in_outage(belay_cache_t *cache, entry_t *entry) {
     set_served(entry, belay__cache_refuse(error, 0));
 }
 
-/* The lookup has ended: serve the key, or make it wait. group: group of its load, or NULL. */
+/* The lookup has ended: serves the key, or makes it wait. group: group of a new load, or NULL. */
 static void end_lookup(belay_cache_t *cache, entry_t *entry, belay__load_group_t *group) {
   belay__served_t served;
   if (entry->failed != 0 && belay__cache_is_outage(entry->failed))
@@ -142,7 +143,8 @@ static bool serve_local(belay_cache_t *cache, entry_t *entry, uint64_t now) {
 
 /* ---- the request ---- */
 
-/* The time of the get is over. The reference to a record outlives the load. */
+/* The time of the get is over. Each waiting entry takes a reference to its record, because the load
+ * may be freed before the callback runs. */
 static void on_late(belay__timer_t *timer) {
   belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
   get_t *get = operation->room;
@@ -282,8 +284,9 @@ static get_t *new_get(belay__operation_t *operation, const belay_bytes_t *keys, 
   return get;
 }
 
-/* Sets the deadline of the calls and that of the get, which is later where a load follows a server
- * that does not answer. */
+/* Sets the deadline of the calls and that of the get. The calls have at most the client's
+ * timeout_ms, and with BELAY_CACHE_AWAY_LOAD at most half of the time of the get, so that the rest
+ * is left for a load. */
 static void set_deadlines(const belay_cache_t *cache, get_t *get, uint64_t now) {
   const belay_client_t *client = cache->handle.client;
   int64_t ms = belay__request_of(get->operation)->timeout_ms;
@@ -296,7 +299,7 @@ static void set_deadlines(const belay_cache_t *cache, get_t *get, uint64_t now) 
   get->operation->deadline = now + (uint64_t)call_ms * BELAY__MS;
 }
 
-/* Serves what the local table has, and looks all other keys up. */
+/* Serves keys that are fresh in the local table, and sends the lookups of all other keys. */
 static int send_lookups(belay_cache_t *cache, get_t *get, uint64_t now, belay__call_t **calls) {
   size_t n = 0;
   for (size_t i = 0; i < get->n; i++) {

@@ -1,6 +1,6 @@
 /* Fresh keys: keys that the cache loads again before they expire. Each has a timer.
  *
- *     added --at once--> a load that looks the key up, and loads it if little time is left
+ *     added --at once--> a load, which calls the loader if at most refresh_ms is left
  *                          ^                |
  *                          |                | the load ends
  *                          |                v
@@ -13,7 +13,8 @@
 #include "core/key/table.h"
 #include "core/loop/backoff.h"
 
-#define AGAIN_MS 1000 /* delay in ms while the time left is unknown or short; at most refresh_ms */
+/* longest delay in ms to the next load if little or an unknown time is left */
+#define AGAIN_MS 1000
 
 typedef struct fresh_key {
   belay__keyed_t keyed; /* first; in cache->fresh_keys */
@@ -27,7 +28,7 @@ static fresh_key_t *find_key(belay_cache_t *cache, belay_bytes_t key, uint64_t *
   return belay__keyed_find(&cache->fresh_keys, *hash, key.data, key.len);
 }
 
-/* Sets the timer to a random time between the two. */
+/* Sets the timer to a random time between from_ms and to_ms from now. */
 static void set_timer_between(fresh_key_t *fresh_key, int64_t from_ms, int64_t to_ms) {
   belay_t *belay = fresh_key->cache->handle.client->belay;
   belay__delay_t delay = belay__delay_ms((uint64_t)from_ms, (uint64_t)to_ms);
@@ -35,14 +36,15 @@ static void set_timer_between(fresh_key_t *fresh_key, int64_t from_ms, int64_t t
                    belay__now(belay) + belay__delay_draw(belay, delay));
 }
 
-/* Sets the timer to the first half of the lead, so that a load has time to finish. */
+/* Sets the timer to a random time in the first half of the last refresh_ms of the value, so that a
+ * load has time to finish. */
 static void on_load_over(belay_cache_t *cache, belay_bytes_t key, int64_t left_ms) {
   uint64_t hash;
   fresh_key_t *fresh_key = cache->fresh_keys.count == 0 ? NULL : find_key(cache, key, &hash);
   if (fresh_key == NULL)
     return;
   if (left_ms > BELAY__CACHE_LIFE_MAX_MS)
-    left_ms = BELAY__CACHE_LIFE_MAX_MS; /* the time in a record is not checked */
+    left_ms = BELAY__CACHE_LIFE_MAX_MS; /* the checksum of a record does not cover its time */
   int64_t lead_ms = cache->options.refresh_ms, again_ms = lead_ms < AGAIN_MS ? lead_ms : AGAIN_MS;
   if (left_ms > lead_ms)
     set_timer_between(fresh_key, left_ms - lead_ms, left_ms - lead_ms / 2);
@@ -54,7 +56,8 @@ static void on_timer(belay__timer_t *timer) {
   fresh_key_t *fresh_key = BELAY__CONTAINER(timer, fresh_key_t, timer);
   belay_cache_t *cache = fresh_key->cache;
   int64_t lead_ms = cache->options.refresh_ms;
-  set_timer_between(fresh_key, lead_ms, lead_ms + AGAIN_MS); /* in case the load does not begin */
+  /* in case no load begins: its end would set the timer */
+  set_timer_between(fresh_key, lead_ms, lead_ms + AGAIN_MS);
   (void)belay__load_check(cache, belay_bytes(fresh_key->keyed.key, fresh_key->keyed.key_len),
                           lead_ms);
 }

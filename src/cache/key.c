@@ -6,7 +6,8 @@
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
-#define GENERATION_SLACK_MS 60000 /* time that a generation outlives its load */
+/* a registered generation expires this long after load_timeout_ms */
+#define GENERATION_SLACK_MS 60000
 #define KEEP_TAG_MS INT64_C(86400000)
 
 char *belay__cache_key(const belay_cache_t *cache, belay_bytes_t key, const char *tail,
@@ -65,8 +66,8 @@ static int64_t generation_ms(const belay_cache_t *cache) {
   return cache->options.load_timeout_ms + GENERATION_SLACK_MS;
 }
 
-/* Returns the lifetime of a tag, in ms. The generation must outlive every record that was stored
- * under it. */
+/* Returns the lifetime of a tag's generation, in ms. The generation must outlive every record that
+ * was stored under it. */
 static int64_t tag_ms(const belay_cache_t *cache, int64_t ttl_ms) {
   const belay_cache_options_t *o = &cache->options;
   int64_t life = o->ttl_ms > ttl_ms ? o->ttl_ms : ttl_ms;

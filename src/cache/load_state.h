@@ -3,12 +3,13 @@
  *
  * An observation is a lookup, a load or a query of the filter. It serves the waiters that joined
  * before it began. So a waiter never gets a value that was invalidated before the waiter joined.
- * There is one exception: a load without tags whose value was stored also serves waiters that
- * joined before the server stored it, because the server stores no value that was invalidated
- * during its load.
+ * There is one exception to the order: a load of a key without tags, once its value is stored, also
+ * serves the waiters that joined before the store was sent. This is safe, because the server stores
+ * no value that was invalidated during its load.
  *
- * Observations have sequence numbers. Each waiter has the number that was current when it
- * joined. */
+ * The load has a sequence number, which each new state and each observation increments. Each waiter
+ * has the number that was current when it joined. An observation serves the waiters whose number is
+ * less than that of the observation. */
 #ifndef BELAY_CACHE_LOAD_STATE_H
 #define BELAY_CACHE_LOAD_STATE_H
 
@@ -24,9 +25,11 @@ typedef struct belay__load_group belay__load_group_t;
 struct belay__load_waiter {
   belay__list_t node;  /* in load->waiters */
   belay__load_t *load; /* NULL: not waiting */
-  uint64_t seq;        /* sequence number of the observation during which the waiter joined */
-  uint64_t joined_at;  /* host time at which the waiter joined */
-  uint8_t late;        /* belay_cache_late_t */
+  /* sequence number of the load when the waiter joined; if the waiter's own lookup began before
+   * LOADING, a number less than loaded_seq */
+  uint64_t seq;
+  uint64_t joined_at; /* host time at which the waiter joined */
+  uint8_t late;       /* belay_cache_late_t */
   /* Called after the waiter was served and has left the load. The load owns the record of *served:
    * `end` takes its own reference to keep the record. */
   void (*end)(belay__load_waiter_t *waiter, const belay__served_t *served);
@@ -34,7 +37,7 @@ struct belay__load_waiter {
 
 /* The loader's reference to a load. It can outlive the belay_t. */
 struct belay_cache_load {
-  belay__load_t *load; /* NULL: no waiter and no refresh needs the value any more */
+  belay__load_t *load; /* NULL: the load has timed out, or the cache is closed */
   belay_allocator_t allocator;
   size_t key_len;
   char key[];
@@ -44,43 +47,52 @@ struct belay__load {
   belay__keyed_t keyed; /* first; in cache->loads, or in no table when the load is OVER */
   belay__child_t child;
   belay_cache_t *cache;
-  belay__list_t waiters;              /* in the order in which they joined */
-  belay_request_t request;            /* request of the present state */
-  belay_lock_t *lock;                 /* NULL: none */
-  belay_cache_load_t *load_ref;       /* the loader's reference; NULL: none */
+  belay__list_t waiters;   /* in the order in which they joined */
+  belay_request_t request; /* request of the present state, under way while `requesting` */
+  belay_lock_t *lock;      /* NULL: none */
+  /* reference that the loader has, in LOADING; otherwise NULL */
+  belay_cache_load_t *load_ref;
   belay__subscription_t subscription; /* messages about stored values; from WAITING on */
-  belay__timer_t timer;               /* WAITING: the next lookup; LOADING: the timeout */
-  belay__list_t ready;                /* READY: in a list of the cache or of its batch */
-  belay__load_group_t *group;         /* NULL: none, or not any more */
+  /* WAITING: the next lookup or the end of wait_ms; LOADING: the timeout */
+  belay__timer_t timer;
+  belay__list_t ready;        /* READY: link in a list of the cache or of `group` */
+  belay__load_group_t *group; /* group for which this load may become READY; NULL: none */
 
   uint8_t state;
-  bool requesting;     /* the request is under way */
-  bool held;           /* the lease was granted, and no loss of it was reported */
-  bool unstored;       /* the loaded value is not stored on the server */
-  bool outage;         /* loads because of an outage; counted in cache->outage_loads */
-  bool server_reached; /* a waiter that joined since the outage could reach the server */
-  bool refresh;        /* the load runs even without waiters */
-  bool early;          /* XFetch caused the refresh */
-  bool woken;          /* a value was stored after the last lookup */
-  uint8_t tries;       /* consecutive failures to begin */
+  bool requesting; /* the request is under way */
+  bool held;       /* the lease was granted, and no loss of it was reported */
+  bool unstored;   /* the loaded value is not stored on the server */
+  bool outage;     /* loads because of an outage; counted in cache->outage_loads */
+  /* the server answered the lookup of a waiter that joined since `outage` was set */
+  bool server_reached;
+  bool refresh;  /* the load runs even without waiters */
+  bool early;    /* XFetch caused the refresh */
+  bool woken;    /* the outcome of a load may have been stored after the last lookup began */
+  uint8_t tries; /* consecutive times that BEGINNING did not begin the load */
 
-  uint64_t seq;        /* number of the present observation */
-  uint64_t asked_seq;  /* number of the observation that serves waiters in the present state */
-  uint64_t loaded_seq; /* number of the observation that is the load */
-  uint64_t began_at;   /* host time at which LOADING began */
-  /* the key is loaded if its value has at most this much time left; 0: only if needed */
+  uint64_t seq; /* present sequence number; each new state increments it */
+  /* sequence number on entry to the present state; its result serves waiters with a smaller
+   * number */
+  uint64_t asked_seq;
+  /* sequence number on entry to LOADING; the load serves waiters with a smaller number */
+  uint64_t loaded_seq;
+  uint64_t began_at; /* host time at which LOADING began */
+  /* a refresh loads the key if its VALUE is fresh for at most this time; 0: if it is not fresh */
   int64_t lead_ms;
-  int64_t left_ms; /* remaining freshness of the value less the lead; -1: unknown */
+  /* time that the last served or stored record was still fresh, plus refresh_ms if the record is
+   * not a VALUE; -1: unknown */
+  int64_t left_ms;
 
-  /* the last lookup; while a value is stored: stamp and time of that value */
+  /* the last lookup; from BEGINNING on: the tags and the stamp of the value that is loaded */
   belay__lookup_t lookup;
-  belay__seen_id_t seen_id; /* id found by the last lookup of the load or of one of its waiters */
-  uint64_t seen_at;         /* host time at which that lookup began */
-  /* record of that lookup; served if the load fails; or NULL */
+  /* id found by the last lookup, of the load or of a get that joined it */
+  belay__seen_id_t seen_id;
+  uint64_t seen_at; /* host time at which that lookup began */
+  /* record of the lookup of seen_id; served if the load fails and it has not expired; or NULL */
   belay__record_t *fallback;
-  belay__record_t *loaded; /* FILLING: the record that is stored */
+  belay__record_t *loaded; /* record of the value that the loader returned; NULL: none */
   size_t written;          /* size of `loaded` as stored on the server, in bytes */
-  int error;               /* FAILING: error of the loader */
+  int error;               /* FAILING: error of the loader, or BELAY_ETIMEDOUT */
   unsigned char generation[BELAY__RECORD_ID];
   unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID];
   uint8_t tags_len;
@@ -95,19 +107,24 @@ static inline belay_bytes_t belay__load_key(const belay__load_t *load) {
 }
 
 typedef enum belay__load_event {
-  BELAY__LOAD_YES,    /* the step has succeeded */
-  BELAY__LOAD_NO,     /* the step was denied */
-  BELAY__LOAD_ERROR,  /* the step has failed; arg: error */
-  BELAY__LOAD_SEEN,   /* load->lookup has all replies */
+  BELAY__LOAD_YES, /* the step has succeeded; FILTERING: the key may exist */
+  /* LOCKING: another process holds the lease; LIMITING: denied; FILTERING: absent */
+  BELAY__LOAD_NO,
+  BELAY__LOAD_ERROR, /* the step has failed; arg: error */
+  /* LOOKING_UP, BEGINNING: load->lookup has the stored record, or none; FILLING, FAILING: the
+   * generation of the load is not registered any more */
+  BELAY__LOAD_SEEN,
   BELAY__LOAD_LOADED, /* load->loaded has the loader's value */
   BELAY__LOAD_FAILED, /* the loader failed; arg: its error */
-  BELAY__LOAD_WAKE,   /* it is time for a lookup */
+  BELAY__LOAD_WAKE,   /* WAITING: a message arrived, or the timer has fired */
   BELAY__LOAD_CLOSE   /* the cache closes */
 } belay__load_event_t;
 
-/* Reports an event to the machine (single_flight.c). */
+/* Reports an event to the machine (single_flight.c). arg: for ERROR and FAILED; otherwise
+ * ignored. */
 void belay__load_step(belay__load_t *load, belay__load_event_t event, int arg);
-/* Enters the first state: of a normal load; of a load that begins in an outage. */
+/* belay__load_begin() begins a new load. belay__load_begin_in_outage() begins it at READY, and its
+ * value is not stored. */
 void belay__load_begin(belay__load_t *load);
 void belay__load_begin_in_outage(belay__load_t *load);
 void belay__load_on_timer(belay__timer_t *timer);

@@ -84,8 +84,8 @@ static void on_lease(belay_lock_t *lock, int status) {
                    status);
 }
 
-/* A lost lease does not stop the load. Its value is stored unless another process has begun a load
- * by then. */
+/* A lost lease does not stop the load. Its value is stored unless another load or a put has begun,
+ * or the key was invalidated, since the begin of this load. */
 static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   belay__load_t *load = belay_lock_data(lock);
   (void)reason;
@@ -147,7 +147,7 @@ int belay__load_start_lease(belay__load_t *load) {
 /* Index of the reply in the values of the request. */
 enum { RESULT };
 
-/* Takes ownership of the calls, also on error. */
+/* Sends the calls as the request of the load. Takes ownership of the calls, also on error. */
 static int send_calls(belay__load_t *load, const belay__request_ops_t *ops, belay__call_t **calls,
                       size_t n) {
   belay__operation_t *operation;
@@ -279,8 +279,9 @@ int belay__load_start_fill(belay__load_t *load) {
 
 /* ---- storing a failure ---- */
 
-/* Adds an ERROR record, its ttl, and the retry time for the stored value. If error_ms is 0, it adds
- * neither a record nor a retry time. */
+/* Adds an ERROR record, its ttl, and the retry time that the script sets in a usable stored
+ * value. The retry time is "" if no such value was seen. If error_ms is 0, record and retry time
+ * are "". */
 static int put_failure(belay__load_t *load, belay__call_t *call) {
   belay_cache_t *cache = load->cache;
   belay_t *belay = belay__load_belay(load);
@@ -295,7 +296,7 @@ static int put_failure(belay__load_t *load, belay__call_t *call) {
   int error = belay__cache_record_args(cache, call, load->generation, record, ttl_ms, &written);
   char retry[8];
   belay__record_put_ms(retry, record->fresh_ms);
-  bool useful = load->refresh || load->fallback != NULL; /* the stored value is usable */
+  bool useful = load->refresh || load->fallback != NULL; /* a usable value was seen on the server */
   belay__call_arg(call, retry, useful && cache->options.error_ms > 0 ? sizeof retry : 0);
   belay__record_release(belay, record);
   return error;
@@ -332,14 +333,15 @@ void belay__load_subscribe(belay__load_t *load) {
     return; /* the load polls */
   load->subscription.on_event = on_message;
   (void)belay__listen(load->cache->handle.client, name, len, &load->subscription);
-  /* if it is up already, a value may have been stored before */
+  /* the subscription may be up already: a value may have been stored since the last lookup */
   load->woken |= belay__subscription_is_up(&load->subscription);
   belay__free(belay__load_belay(load), name, len);
 }
 
 /* ---- the end ---- */
 
-/* The client may be closing its locks already. */
+/* belay_lock_close() fails if the client is closing its locks already; on_lock_closed() runs in any
+ * case. */
 void belay__load_end_steps(belay__load_t *load) {
   belay__unlisten(&load->subscription);
   if (load->requesting)

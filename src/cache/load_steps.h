@@ -4,8 +4,8 @@
 
 #include "cache/load_state.h"
 
-/* Each returns 0, and belay__load_step() follows when the step ends; or an error, and
- * belay__load_step() does not follow. */
+/* Each starts a step. Returns 0: belay__load_step() reports its end, unless the load is OVER by
+ * then. Returns an error: the step has not started, and belay__load_step() is not called. */
 int belay__load_start_filter(belay__load_t *load);
 int belay__load_start_lease(belay__load_t *load);
 int belay__load_start_begin(belay__load_t *load);
@@ -17,8 +17,9 @@ int belay__load_start_fail(belay__load_t *load);
 /* Subscribes to the channel of stored values, if the load is not subscribed yet. */
 void belay__load_subscribe(belay__load_t *load);
 
-/* Cleans up after a load that is OVER: cancels its request and releases its lease. The load is
- * freed when both have ended. */
+/* Cleans up after a load that is OVER: ends its subscription, cancels its request, and closes its
+ * lock, which releases the lease. The load is freed when the request has ended and the lock is
+ * closed. */
 void belay__load_end_steps(belay__load_t *load);
 
 #endif /* BELAY_CACHE_LOAD_STEPS_H */

@@ -1,5 +1,5 @@
 /* A group is open while one of its loads may still become READY. Loads that are READY wait for the
- * others. A load that is served, or that waits for another process, leaves the group. */
+ * others. A load that is OVER or WAITING leaves the group. */
 #include "cache/loader.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static void queue_load(belay__load_t *load, bool ready_many) {
   belay__defer(belay__load_belay(load), &cache->task);
 }
 
-/* Removes one reason to wait. The last one closes the group and queues its loads. */
+/* Decrements group->open. At 0, queues the READY loads and frees the group. */
 static void leave_group(belay_cache_t *cache, belay__load_group_t *group) {
   if (--group->open > 0)
     return;
@@ -78,7 +78,7 @@ static belay_cache_load_t *new_load_ref(belay__load_t *load) {
   return load_ref;
 }
 
-/* The belay_t may be gone. */
+/* Frees the loader's reference, even if the belay_t is gone. */
 static void free_load_ref(belay_cache_load_t *load_ref) {
   belay_allocator_t allocator = load_ref->allocator;
   allocator.free(allocator.ctx, load_ref);
@@ -96,7 +96,7 @@ static belay_cache_load_t *hand_to_loader(belay__load_t *load) {
   return load_ref;
 }
 
-/* Takes loads from a queue, to which the loader can add. Returns their number. */
+/* Takes up to max loads from a queue. Returns the number of those that the loader gets. */
 static size_t collect_loads(belay__list_t *queue, belay_cache_load_t **loads, size_t max) {
   size_t n = 0;
   for (belay__list_t *node; n < max && (node = belay__list_pop(queue)) != NULL;)
@@ -107,7 +107,7 @@ static size_t collect_loads(belay__list_t *queue, belay_cache_load_t **loads, si
 
 #define LOADS_PER_TASK BELAY_CACHE_MANY_MAX /* loads of one task run; they are on the stack */
 
-/* The loader may close the cache. The handle is retained until the task has run. */
+/* The loader may close the cache. So the handle is retained until this function returns. */
 void belay__loader_task(belay__task_t *task) {
   belay_cache_t *cache = BELAY__CONTAINER(task, belay_cache_t, task);
   const belay_cache_options_t *o = &cache->options;

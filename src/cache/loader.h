@@ -4,30 +4,33 @@
 
 #include "cache/load_state.h"
 
-/* The loads of one belay_cache_get_many() that may be needed. Those that are READY are queued
- * together for the loader. */
+/* The new loads of one belay_cache_get_many(). Those that become READY are queued together for
+ * load_many. */
 struct belay__load_group {
-  /* number of loads that may still become READY, plus 1 until belay__load_group_seal() */
+  /* number of loads that may still become READY, plus 1 until belay__load_group_seal() runs */
   unsigned open;
   belay__list_t ready;
 };
 
-/* Creates a group. The creator calls belay__load_group_seal() when all loads have joined. NULL if
- * there is no memory. */
+/* Creates a group. NULL if there is no memory. The creator calls belay__load_group_seal() when all
+ * loads have joined; the group frees itself when no load can become READY any more. */
 belay__load_group_t *belay__load_group_new(belay_cache_t *cache);
 void belay__load_group_seal(belay_cache_t *cache, belay__load_group_t *group);
 
 /* Adds the load to a group; NULL: to none. */
 void belay__loader_join(belay__load_t *load, belay__load_group_t *group);
-/* The load is READY. A task passes it to the loader and reports BELAY__LOAD_YES: at once, or when
- * the last load of its group is READY. */
+/* The load is READY: queues it for a task, at once or when all other loads of its group are READY
+ * or have left it. The task reports BELAY__LOAD_YES and then passes the load to the loader; without
+ * memory it reports BELAY__LOAD_ERROR. */
 void belay__loader_ready(belay__load_t *load);
-/* The load does not become READY: its group does not wait for it. */
+/* Removes the load from its group, so that the others do not wait for it, or from its queue. */
 void belay__loader_leave(belay__load_t *load);
-/* Drops the loader's reference: the load does not need the value any more. */
+/* Separates the load from the reference that the loader has: the result of the loader is
+ * ignored. */
 void belay__loader_detach(belay__load_t *load);
 
-/* Passes all READY loads to the loader. */
+/* Passes the queued loads to the loader; if there are too many, the task runs again for the
+ * rest. */
 void belay__loader_task(belay__task_t *task);
 
 #endif /* BELAY_CACHE_LOADER_H */

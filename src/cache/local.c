@@ -144,7 +144,8 @@ void belay__local_remove(belay__local_t *local, const void *key, size_t key_len)
     remove_cached(local, cached);
 }
 
-/* Adds an entry. The table may grow by buckets, which count too. */
+/* Adds an entry, or frees it if there is no memory. The table may grow by buckets, which count in
+ * local->bytes. */
 static void add_cached(belay__local_t *local, cached_t *cached, uint64_t hash) {
   size_t size = size_of(cached->record, cached->key_len), before = buckets_size(local);
   if (belay__table_add(local->belay, &local->table, &cached->entry, hash) != 0) {
@@ -162,7 +163,8 @@ void belay__local_put(belay__local_t *local, const void *key, size_t key_len,
                       uint64_t keep_until) {
   if (local->max_bytes == 0)
     return;
-  belay__record_retain(record); /* the entry that is removed may have the same record */
+  /* the entry that is removed next may own the last reference to the same record */
+  belay__record_retain(record);
   belay__local_remove(local, key, key_len);
   size_t size = size_of(record, key_len);
   cached_t *cached = NULL;

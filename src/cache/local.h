@@ -1,13 +1,14 @@
 /* The local table: records in the memory of this process. It is bounded in bytes; the least
  * recently used records leave first.
  *
- * Invalidations do not search the table. It has BELAY__LOCAL_COUNTERS counters, and each key and
- * each tag has one of them, by its hash. An invalidation increments the counter. A stamp holds the
- * indexes of the counters of a key and its tags, and their sum. The stamp is valid while the sum
- * has not changed. Two keys can share a counter: then an invalidation of one also drops the other.
+ * Invalidations do not search the table. The table has BELAY__LOCAL_COUNTERS counters, and the hash
+ * of a key or tag selects one of them. An invalidation increments the counter of its key or tag. A
+ * stamp holds the indexes of the counters of a key and its tags, and the sum of these counters. The
+ * stamp is valid while the sum has not changed. Two keys can share a counter: then an invalidation
+ * of one also drops the other.
  *
- * A stamp is taken before the request to the server, so that a value that is invalidated in the
- * meantime does not enter the table.
+ * A stamp is taken before the request to the server. So a value that is invalidated before its
+ * reply arrives does not enter the table.
  *
  * Messages of other processes can be lost in a gap of the subscription. Records from before a gap
  * are served only in an outage. */
@@ -49,12 +50,12 @@ typedef struct belay__local_hit {
 int belay__local_init(belay__local_t *local, belay_t *belay, size_t max_bytes);
 void belay__local_free(belay__local_t *local);
 
-/* Hashes a key or a tag for its counter. All processes use this hash: an invalidation publishes it.
- * It is XXH3 with 64 bits; the seed is 0 for a key and 1 for a tag. */
+/* Hashes a key or a tag for its counter: XXH3 with 64 bits; the seed is 0 for a key and 1 for a
+ * tag. All processes must use the same hash, because the message of an invalidation contains it. */
 uint64_t belay__local_hash(const void *bytes, size_t len, bool is_tag);
 
-/* Takes a stamp. tags may be NULL if n is 0. belay__local_restamp() takes a stamp of the same
- * counters again. */
+/* Takes a stamp. tags may be NULL if n is 0. belay__local_restamp() updates a stamp to the present
+ * values of its counters. */
 void belay__local_stamp(const belay__local_t *local, const void *key, size_t key_len,
                         const belay_bytes_t *tags, size_t n, belay__stamp_t *out);
 void belay__local_restamp(const belay__local_t *local, belay__stamp_t *stamp);
@@ -74,8 +75,8 @@ void belay__local_put(belay__local_t *local, const void *key, size_t key_len,
 void belay__local_remove(belay__local_t *local, const void *key, size_t key_len);
 
 /* Searches the table and marks the entry as used. Removes an entry that is not usable any more.
- * Allocates nothing. The table owns the record of the result, which is valid until the next put or
- * find. */
+ * Allocates nothing. The table owns the record of the result, which is valid until the next put,
+ * find or remove. */
 belay__local_hit_t belay__local_find(belay__local_t *local, const void *key, size_t key_len,
                                      uint64_t now);
 

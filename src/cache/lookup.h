@@ -1,5 +1,6 @@
-/* A lookup reads a record from the server: one GET for the key, one for the generation of each tag,
- * and TIME when the server's clock is not known. All calls are sent at once. */
+/* A lookup reads a record from the server: one GET for the key, one GET for the generation of each
+ * tag, and TIME if the server's clock is not known or is to be read again. All calls are sent at
+ * once. */
 #ifndef BELAY_CACHE_LOOKUP_H
 #define BELAY_CACHE_LOOKUP_H
 
@@ -30,12 +31,14 @@ typedef struct belay__lookup {
 /* Servers that may answer a lookup. */
 typedef enum belay__lookup_at { BELAY__LOOKUP_AT_PRIMARY, BELAY__LOOKUP_AT_ANY } belay__lookup_at_t;
 
-/* Starts a lookup and builds its calls. Returns the number of calls, at most
- * BELAY__LOOKUP_CALLS_MAX. A call is NULL if there is no memory for it. */
+/* Initializes the lookup, with the host time now as its beginning, and builds its calls without
+ * TIME. Returns the number of calls, at most BELAY__LOOKUP_CALLS_MAX. A call is NULL if there is no
+ * memory for it. */
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
                            uint64_t now, belay_bytes_t key, belay__call_t **calls);
 
-/* Reads the reply to the lookup's call number i. Returns 0, BELAY_ENOMEM or BELAY_EPROTO. */
+/* Reads the reply to call number i of belay__lookup_calls(). Returns 0, BELAY_ENOMEM or
+ * BELAY_EPROTO. */
 int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
                        const belay__reply_t *reply);
 
@@ -44,7 +47,7 @@ int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
 uint64_t belay__lookup_fold(size_t i, const void *generation);
 
 /* Judges the record after all replies are read: sets lookup->freshness, and releases a record that
- * is not usable. */
+ * is expired or was stored under other generations of its tags. */
 void belay__lookup_judge(belay_cache_t *cache, belay__lookup_t *lookup);
 
 /* Replaces the record of a finished lookup by another stored value, which a script has returned.
@@ -58,7 +61,8 @@ belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 /* Releases the record of the lookup. */
 void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* Adds the call of TIME to n calls, which have room for it, if it is due. Returns their number. */
+/* Adds a call of TIME to the n calls if the server's clock is not known or is to be read again. The
+ * array must have room for it. Returns the new number of calls. */
 size_t belay__lookup_add_time(belay_cache_t *cache, uint64_t now, belay__call_t **calls, size_t n);
 
 #endif /* BELAY_CACHE_LOOKUP_H */

@@ -50,7 +50,8 @@ void belay__record_put_ms(char out[8], int64_t ms) {
   belay__put_le(out, (uint64_t)ms, 8);
 }
 
-/* Computes the checksum of a stored record: all fields that no script changes. */
+/* Computes the checksum of a stored record. It covers all fields but itself and those that scripts
+ * change. */
 static uint64_t sum_of(const unsigned char *bytes, size_t len) {
   return XXH3_64bits(bytes + SUMMED, len - SUMMED) ^ number_at8(bytes);
 }
@@ -97,8 +98,8 @@ typedef struct shape {
   bool compressed;
 } shape_t;
 
-/* Checks the header against the length of the value. The checksum comes last, because only it reads
- * all bytes. */
+/* Checks the header, the length of the value and the checksum. The checksum comes last, because
+ * only it reads all bytes. */
 static bool is_envelope(const unsigned char *bytes, size_t len, size_t max_len, shape_t *shape) {
   if (len < BELAY__RECORD_HEAD || memcmp(bytes, BELAY__RECORD_MAGIC, 4) != 0)
     return false;

@@ -66,7 +66,7 @@ belay__record_t *belay__record_retain(belay__record_t *record);
 /* record may be NULL. */
 void belay__record_release(belay_t *belay, belay__record_t *record);
 
-/* Returns the memory of the record in bytes. */
+/* Returns the size of the record in memory, in bytes. */
 size_t belay__record_size(const belay__record_t *record);
 
 static inline unsigned char *belay__record_tag(belay__record_t *record, size_t i) {
@@ -78,13 +78,14 @@ static inline unsigned char *belay__record_tag(belay__record_t *record, size_t i
 int belay__record_read(belay_t *belay, const void *bytes, size_t len, size_t max_len,
                        belay__record_t **out);
 
-/* Writes the stored form. The record must meet the conditions above. *out has *len bytes; the
- * caller frees it with belay__free() and *size. Data of at least compress_bytes bytes is compressed
- * if that makes it smaller; 0: never. Returns 0 or BELAY_ENOMEM. */
+/* Writes the stored form. The record must meet the conditions at the top of this file. *out has
+ * *len bytes; the caller frees it with belay__free() and *size. Data of at least compress_bytes
+ * bytes is compressed if that makes it smaller; compress_bytes 0: never. Returns 0 or
+ * BELAY_ENOMEM. */
 int belay__record_write(belay_t *belay, const belay__record_t *record, size_t compress_bytes,
                         char **out, size_t *len, size_t *size);
 
-/* Writes a time as the header has it. */
+/* Encodes a time as the header of a stored record contains it. */
 void belay__record_put_ms(char out[8], int64_t ms);
 
 #endif /* BELAY_CACHE_RECORD_H */

@@ -28,7 +28,8 @@ void belay__cache_store_local(belay_cache_t *cache, belay_bytes_t key, belay__re
   if (until > now || keep_until > now)
     belay__local_put(&cache->local, key.data, key.len, record, stamp, until, keep_until);
   else
-    belay__local_remove(&cache->local, key.data, key.len); /* remove the older record of the key */
+    /* the new record is not usable, and it replaces the older one */
+    belay__local_remove(&cache->local, key.data, key.len);
 }
 
 /* ---- invalidations of other processes ---- */
@@ -45,7 +46,8 @@ static void on_message(belay__subscription_t *subscription, belay__channel_event
     belay__local_invalidate(&cache->local, belay__get_le(data, 8));
 }
 
-/* After a failure the next get tries again. Until then local_ttl_ms bounds the age of records. */
+/* If the subscription cannot be started, the next get tries again. Until then the table can serve
+ * an invalidated record for at most local_ttl_ms. */
 void belay__cache_subscribe(belay_cache_t *cache) {
   size_t len;
   if (cache->options.local_bytes == 0 || cache->subscription.channel != NULL)

@@ -4,9 +4,9 @@
 
 #include "cache/state.h"
 
-/* Puts a record into the local table, if there is one. stamp: taken before the request to the
- * server, at the time asked_at. record NULL: the server has no usable record, and the key leaves
- * the local table. */
+/* Puts the record of a reply into the local table, if there is a table and the record is usable.
+ * stamp: taken at the host time asked_at, before the request to the server. record NULL: the server
+ * has no usable record, and the record of the key leaves the local table. */
 void belay__cache_store_local(belay_cache_t *cache, belay_bytes_t key, belay__record_t *record,
                               const belay__stamp_t *stamp, uint64_t asked_at);
 
@@ -25,27 +25,31 @@ typedef struct belay__served {
   bool stale;
 } belay__served_t;
 
-/* Makes the result for a record. reason: error because of which a stale record is served; or 0. */
+/* Makes the result for a record. stale: used only for a VALUE. reason: error because of which a
+ * stale record is served; or 0. */
 belay__served_t belay__cache_serve(belay__record_t *record, belay_cache_from_t from, bool stale,
                                    int reason, int load_error);
 /* Makes a result without a record. */
 belay__served_t belay__cache_refuse(int status, int load_error);
 
-/* true if options.away applies to the status: any error except a cancel, a lack of memory, and
- * those of one key (EWRONGTYPE, EMISMATCH). A refusal, such as EPERM or EOOM, is an outage too. */
+/* true if options.away applies to this error: any error except a cancel, a lack of memory, and
+ * those of one key (EWRONGTYPE, EMISMATCH). A refusal by the server, such as EPERM or EOOM, is an
+ * outage too. */
 bool belay__cache_is_outage(int status);
-/* true if calls of gets fail at once during an outage: the options have a policy for outages. */
+/* true if the calls of gets and loads fail at once while the client knows that the server is away:
+ * options.away is not BELAY_CACHE_AWAY_FAIL. */
 bool belay__cache_fails_fast(const belay_cache_t *cache);
 /* Makes the result of a get during an outage: the record of the local table, if options.away allows
  * it and there is one; otherwise status. The local table owns the reference. */
 belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, belay_bytes_t key, int status);
 
-/* true if the local table has a fresh record, which is counted as a hit. The local table owns the
- * reference. */
+/* true if the local table has a fresh record: *served has it, and the hit is counted. The local
+ * table owns the reference. */
 bool belay__cache_serve_local(belay_cache_t *cache, belay_bytes_t key, uint64_t now,
                               belay__served_t *served);
 
-/* Counts a result in the statistics. without_wait: the get did not wait for a load. */
+/* Counts a result with a record in the statistics. without_wait: the get did not wait for a
+ * load. */
 void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, bool without_wait);
 
 /* Fills in the result for the caller. */

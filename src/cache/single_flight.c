@@ -1,6 +1,6 @@
 /* The machine of a single-flight load:
  *
- *   a get without a fresh record; a refresh      a fresh key   
+ *   a get that no record serves; a refresh       a fresh key
  *        |                                          |
  *        v                                          v
  *    FILTERING --may exist, unknown-------->+   LOOKING_UP <--wake-up, poll-- WAITING <------+
@@ -24,18 +24,19 @@
  *   - A fresh key also queries the filter before its lookup.
  *   - A load that holds the lease, or a cache without a lock, skips LOCKING. A cache without a
  *     limiter skips LIMITING.
- *   - Without waiters, OVER replaces LOCKING and WAITING. A refresh is locked, begun and loaded
- *     even without waiters.
+ *   - Without waiters, OVER replaces WAITING. Unless the load is a refresh, OVER then also replaces
+ *     LOCKING and BEGINNING.
  *   - A waiter that joins during an observation cannot use its result. If such waiters are left,
  *     LOOKING_UP replaces OVER; after the filter, FILTERING replaces OVER.
  *   - If BEGINNING finds another record than the lookup did, the load treats that record as the
  *     result of a lookup.
  *   - If in WAITING the time of a waiter with BELAY_CACHE_LATE_LOAD ends, LIMITING follows. The
- *     value of that load is not stored ("unstored"). If the limiter denies the load, the waiters
- *     that have time left stay in WAITING.
- *   - If LOCKING, LOOKING_UP, BEGINNING or READY cannot reach the server, OVER follows. With
- *     BELAY_CACHE_AWAY_LOAD, READY follows instead: an unstored load. It is repeated from LOADING
- *     for waiters that could not reach the server in the meantime.
+ *     value of that load is not stored ("unstored"). If the limiter denies the load, WAITING
+ *     follows again for the waiters that have time left.
+ *   - If LOOKING_UP fails, or LOCKING or BEGINNING fails with an error that is not "unknown", OVER
+ *     follows. If the error is an outage and options.away is BELAY_CACHE_AWAY_LOAD, READY follows
+ *     instead: an unstored load. After LOADING, READY follows again for waiters that joined during
+ *     the load and could not reach the server either.
  *   - If the cache closes, OVER follows any state.
  *
  * A load that is OVER is in no table. It is freed when its request has ended and its lease is
@@ -49,16 +50,16 @@
 #include "cache/waiters.h"
 #include "core/loop/backoff.h"
 
-#define TRIES_MAX 16 /* attempts to begin while other processes are faster */
+#define TRIES_MAX 16 /* attempts of BEGINNING in a row that find another record, or fail */
 
 typedef enum state {
   FILTERING,  /* queries the filter */
   LOCKING,    /* tries to acquire the lease */
-  WAITING,    /* another process holds the lease */
+  WAITING,    /* another process may load: polls, and waits for messages */
   LOOKING_UP, /* reads the record from the server */
-  BEGINNING,  /* registers its generation */
+  BEGINNING,  /* registers a generation; captures the tags */
   LIMITING,   /* asks the limiter */
-  READY,      /* queued for the loader */
+  READY,      /* waits for its group or for the task of the loader */
   LOADING,    /* the loader has the load */
   FILLING,    /* stores the value */
   FAILING,    /* stores the failure */
@@ -71,7 +72,7 @@ static bool is_waited_for(const belay__load_t *load) {
 
 /* ---- transitions ---- */
 
-/* Continues after an observation: looks up again for the remaining waiters, or ends. */
+/* Continues after an observation: ends, or looks up again for the waiters that it did not serve. */
 static state_t end_or_look_up(belay__load_t *load) {
   load->tries = 0;
   return is_waited_for(load) ? LOOKING_UP : OVER;
@@ -86,8 +87,8 @@ static state_t limit_or_load(const belay__load_t *load) {
   return load->cache->options.limiter != NULL ? LIMITING : READY;
 }
 
-/* Ends the waiters whose time is over. true if such a waiter loads the value itself and `allowed`
- * is true. */
+/* Ends the waiters whose wait_ms is over. If `allowed`, stops at the first of these whose action is
+ * BELAY_CACHE_LATE_LOAD, and returns true: the load calls the loader for it. */
 static bool end_late(belay__load_t *load, bool allowed) {
   uint64_t now = belay__now(belay__load_belay(load));
   while (is_waited_for(load) && late_at(load) <= now) {
@@ -101,7 +102,8 @@ static bool end_late(belay__load_t *load, bool allowed) {
   return false;
 }
 
-/* Waits while another process loads the key. */
+/* Waits while another process loads the key. If wait_ms of a waiter with BELAY_CACHE_LATE_LOAD is
+ * over, continues with an unstored load instead. */
 static state_t wait_for_others(belay__load_t *load) {
   if (end_late(load, true)) {
     load->unstored = true;
@@ -161,7 +163,8 @@ static state_t handle_outage(belay__load_t *load, int status) {
   return OVER;
 }
 
-/* Without a lease or a generation the load waits; the next lookup finds the reason. */
+/* LOCKING or BEGINNING has failed. If its effect is unknown, the load waits; the next lookup shows
+ * the state on the server. Other errors are handled as an outage. */
 static state_t try_later(belay__load_t *load, int status) {
   if (status != BELAY_EUNKNOWN && status != BELAY_EEXPIRED)
     return handle_outage(load, status);
@@ -175,8 +178,8 @@ static state_t lock_or_begin(belay__load_t *load) {
   return load->held || !load->cache->options.lock ? BEGINNING : LOCKING;
 }
 
-/* Returns the time until the key is to be loaded again, plus the lead. Only values are loaded ahead
- * of time. */
+/* Returns load->left_ms for the record: the time until a fresh key is to be loaded again, plus
+ * refresh_ms. A VALUE is loaded again refresh_ms before its end, any other record at its end. */
 static int64_t left_of(const belay__load_t *load, const belay__record_t *record) {
   int64_t left = record->fresh_ms - belay__cache_now_ms(load->cache);
   int64_t lead = record->kind == BELAY__RECORD_VALUE ? 0 : load->cache->options.refresh_ms;
@@ -203,8 +206,9 @@ static state_t lookup_answered(belay__load_t *load) {
                                                                    : end_or_look_up(load);
 }
 
-/* The loader has returned a value. Waiters from before the load do not wait for the store. Later
- * waiters that could not reach the server either cause another load. */
+/* The loader has returned a value. The value serves the waiters from before LOADING at once, before
+ * it is stored. In an outage the value is not stored, and waiters that joined during the load cause
+ * another load, unless one of them could reach the server. */
 static state_t value_loaded(belay__load_t *load) {
   belay__load_serve(load, load->loaded_seq,
                     belay__cache_serve(load->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));
@@ -221,9 +225,10 @@ static state_t load_failed(belay__load_t *load, int error) {
   return load->unstored ? OVER : FAILING;
 }
 
-/* The server has stored the value, so there was no invalidation during the load, and the value
- * serves the waiters that joined before the store was sent. Later ones look it up. If the value has
- * tags, one may have been invalidated: all waiters that joined after the load began look it up. */
+/* The server has stored the value, so there was no invalidation of the key during the load. The
+ * value serves the waiters that joined before the store was sent. Later waiters need a new lookup.
+ * A tag may have been invalidated during the load: if the key has tags, all waiters that joined
+ * after the load began need a new lookup. */
 static state_t value_stored(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;
@@ -272,7 +277,7 @@ static state_t next_state(belay__load_t *load, belay__load_event_t event, int ar
     return yes ? value_stored(load) : end_or_look_up(load);
   case FAILING:
     belay__load_fall_back(load, load->asked_seq, BELAY_ELOAD, load->error);
-    return end_or_look_up(load); /* later waiters do not get this failure */
+    return end_or_look_up(load); /* waiters that joined during FAILING do not get this failure */
   case OVER:
     break;
   }
@@ -292,7 +297,8 @@ bool belay__load_is_waiting(const belay__load_t *load) {
 static void enter_waiting(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
   belay_t *belay = belay__load_belay(load);
-  load->cache->stats.waits += load->subscription.on_event == NULL; /* the first time */
+  /* count each load once: at its first WAITING */
+  load->cache->stats.waits += load->subscription.on_event == NULL;
   belay__loader_leave(load);
   belay__load_subscribe(load);
   uint64_t now = belay__now(belay), late = late_at(load);
@@ -327,7 +333,7 @@ static void enter_over(belay__load_t *load) {
   belay__load_end_steps(load);
 }
 
-/* Starts the work of the state. Returns an error if it could not start. */
+/* Starts the work of the new state. Returns 0, or an error if the work could not start. */
 static int enter_state(belay__load_t *load) {
   switch ((state_t)load->state) {
   case FILTERING:

@@ -35,7 +35,7 @@ struct belay_cache {
   belay_cache_options_t options; /* with all defaults resolved; options.name is not kept */
   belay__servertime_t time;
   belay__local_t local;
-  belay__subscription_t subscription; /* messages about invalidations elsewhere */
+  belay__subscription_t subscription; /* messages about invalidations by other processes */
   belay__table_t loads;
   belay__table_t fresh_keys;
   /* Called when a load of the key ends. left_ms: as in load_state.h. NULL until the first call of
@@ -44,7 +44,7 @@ struct belay_cache {
   belay__list_t ready;      /* loads that the next task passes to options.load */
   belay__list_t ready_many; /* loads that the next task passes to options.load_many */
   belay__task_t task;
-  size_t outage_loads; /* running loads that began in an outage; at most max_away_loads */
+  size_t outage_loads; /* unstored loads because of an outage; at most max_away_loads */
   belay_cache_stats_t stats;
 };
 
@@ -54,8 +54,9 @@ static inline int64_t belay__cache_ms_at(const belay_cache_t *cache, uint64_t no
   return cache->time.learnt == 0 ? 0 : belay__servertime_ms_at(&cache->time, now);
 }
 
-/* The same for the time of the last wake-up of the loop: every reply that a step judges had arrived
- * by then. */
+/* Returns the server's clock, in ms since 1970, at the host time of the last wake-up of the loop. 0
+ * if the clock is not known yet. A step that judges replies uses this time, because those replies
+ * had arrived by then. */
 static inline int64_t belay__cache_now_ms(const belay_cache_t *cache) {
   return belay__cache_ms_at(cache, belay__entry_time(cache->handle.client->belay));
 }

@@ -4,8 +4,8 @@
 
 #include "cache/load_state.h"
 
-/* Adds a waiter. asked_at: time of the lookup that found no fresh record. If that was before
- * LOADING began, the load serves the waiter. */
+/* Adds a waiter. asked_at: host time at which the waiter's own lookup began. If that was before
+ * LOADING began, the running load serves the waiter. */
 void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked_at);
 /* Returns the first waiter, or NULL. */
 belay__load_waiter_t *belay__load_first(const belay__load_t *load);
@@ -15,18 +15,21 @@ void belay__load_leave(belay__load_waiter_t *waiter);
 /* Ends the wait and calls waiter->end. */
 void belay__load_waiter_end(belay__load_waiter_t *waiter, belay__served_t served);
 
-/* Result of a waiter: when its time is over; when the load brings nothing better than
- * load->fallback. */
+/* Make the result of a waiter that gets no new value. belay__load_waiter_late(): its time is over.
+ * belay__load_waiter_fallback(): load->fallback, or `reason` as the status if there is no usable
+ * fallback. */
 belay__served_t belay__load_waiter_late(const belay__load_waiter_t *waiter);
 belay__served_t belay__load_waiter_fallback(const belay__load_waiter_t *waiter, int reason,
                                             int load_error);
 
-/* Ends the waiters that joined before observation seq: with this result; with their fallback. */
+/* End the waiters with a sequence number less than seq; UINT64_MAX: all. belay__load_serve() gives
+ * them this result, belay__load_fall_back() that of belay__load_waiter_fallback(). */
 void belay__load_serve(belay__load_t *load, uint64_t seq, belay__served_t served);
 void belay__load_fall_back(belay__load_t *load, uint64_t seq, int reason, int load_error);
 
-/* Takes record and id of a lookup, unless the load has those of a later lookup: a waiter must not
- * get a record that was read before the waiter joined. */
+/* Moves the record and the id of a lookup to load->fallback and load->seen_id, unless the load
+ * has those of a later lookup: a waiter must not get a record that was read before the waiter
+ * joined. */
 void belay__load_take_lookup(belay__load_t *load, belay__lookup_t *lookup);
 
 #endif /* BELAY_CACHE_WAITERS_H */

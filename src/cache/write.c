@@ -7,13 +7,13 @@
  *          +--no tags, and the time is known------------------------^
  *     invalidate --> DELETING --> PUBLISHING --> end
  *
- * A step whose reply was lost is sent again until the deadline. It is built anew, because a
+ * A step whose reply was lost is sent again until the deadline. Its calls are built anew, because a
  * generation of a tag must not be sent twice. PREPARING of a put is the exception: a second begin
  * could run after an invalidation that followed the first, and the value of the put is older than
  * that invalidation. So a late command never stores a value after an invalidation.
  *
- * PUBLISHING informs the local tables of other processes. Its outcome does not matter for the
- * result. */
+ * PUBLISHING informs the local tables of other processes; options.quiet skips it. The result of a
+ * write does not depend on its outcome. */
 #include <string.h>
 
 #include "cache/key.h"
@@ -37,13 +37,13 @@ typedef enum state {
 typedef struct write {
   belay__record_t *record; /* the record that a put stores; otherwise NULL */
   int64_t ttl_ms;
-  uint64_t hash; /* hash that the message to the local tables has */
+  uint64_t hash; /* hash of the key or tag; the message to the local tables contains it */
   size_t bytes;  /* size of the record as stored, in bytes */
   uint8_t kind;  /* kind_t */
   uint8_t state; /* state_t */
   uint8_t tags_len;
-  bool applied;    /* the last step had an effect */
-  bool reply_lost; /* a reply to this step was lost */
+  bool applied;    /* put, touch: STORING had an effect; invalidations: always true */
+  bool reply_lost; /* the reply to an earlier attempt of this step was lost */
   unsigned char generation[BELAY__RECORD_ID];
   unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* generations of the tags */
   belay_bytes_t key;
@@ -136,8 +136,8 @@ static int send_first(belay_cache_t *cache, belay__operation_t *operation, write
   return belay__request_send_all(operation, calls, n);
 }
 
-/* Limits a publication to local_ttl_ms: after that no other process serves the old value from its
- * table. */
+/* Limits PUBLISHING to local_ttl_ms: after that time no other process serves the old value as fresh
+ * from its table. */
 static void limit_deadline(const belay_cache_t *cache, belay__operation_t *operation) {
   uint64_t until = belay__after_ms(cache->handle.client->belay, cache->options.local_ttl_ms);
   if (until < operation->deadline)
@@ -148,7 +148,7 @@ static void limit_deadline(const belay_cache_t *cache, belay__operation_t *opera
 static state_t next_state(belay_cache_t *cache, const write_t *write) {
   state_t last = cache->options.quiet ? OVER : PUBLISHING;
   switch ((state_t)write->state) {
-  case PREPARING: /* a second begin could run after an invalidation */
+  case PREPARING: /* after a lost reply a put does not send its begin again */
     return write->kind == PUT && write->reply_lost ? DELETING : STORING;
   case STORING:
     return write->kind == TOUCH ? OVER : write->applied ? last : DELETING;
@@ -161,7 +161,7 @@ static state_t next_state(belay_cache_t *cache, const write_t *write) {
   return OVER;
 }
 
-/* Sends the calls of the state, also when they are sent again. */
+/* Builds and sends the calls of the state; also called to repeat a step whose reply was lost. */
 static int enter_state(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   write_t *write = operation->room;
