@@ -184,7 +184,7 @@ belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   lease->grants_in_row = 0;
   lease->grants_in_row_since = 0;
   bool counted = lease->acquire->wait_until == 0 || lease->config->max_attempts != 0;
-  if (!belay__queue_join(lease, counted)) /* an acquire with limited attempts never queues */
+  if (!belay__queue_join(lease, counted)) /* with limited attempts: no wait for a turn */
     return counted ? belay__attempt(lease) : attempt_after(lease, belay__turns_return_at(lease));
   belay__lease_set_timer(lease, lease->acquire->wait_until);
   return BELAY__LEASE_QUEUED;

@@ -14,8 +14,8 @@ belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms
 /* EXTENDING: a member has a result. HELD: a member has a result after its round was decided. */
 belay__lease_state_t belay__hold_answered(belay__lease_t *lease);
 
-/* A server may have lost the lease since its last reply. Advances the next renewal, if the watchdog
- * renews the lease. */
+/* A server may have lost the lease since its last reply. If the watchdog renews the lease, advances
+ * the next renewal; in EXTENDING, does so after the extend. */
 belay__lease_state_t belay__hold_check(belay__lease_t *lease, belay__check_t why);
 
 /* HELD, EXTENDING: the deadline passed, and the lease is lost. */
