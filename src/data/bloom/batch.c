@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#define CALL_BITS 8192u    /* Bits in a call: some milliseconds of the server */
-#define ROUND_BITS 524288u /* Bits in all calls of a round: some MiB */
+#define CALL_BITS 8192u    /* Maximum bits in a call: some milliseconds of the server */
+#define ROUND_BITS 524288u /* Maximum bits in all calls of a round: some MiB */
 #define FRUITLESS_MAX 8
 
 static const belay__bloom_batch_kind_t *kind_of(const belay__operation_t *operation) {
@@ -56,7 +56,7 @@ static belay__call_t *make_call(belay__operation_t *operation, size_t i, const v
   return kind_of(operation)->make(operation, batch->first[i], batch->first[i + 1]);
 }
 
-/* An info has one call. */
+/* Of an info, which has no items, send one call. */
 static int send_round(belay__operation_t *operation) {
   belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_batch_t *batch = op->plan;
@@ -126,7 +126,8 @@ void belay__bloom_batch_args(const belay__operation_t *operation, belay__call_t 
     }
 }
 
-/* Read the answers of a call, for its first items or for all of them. */
+/* Read the answers of a call. all: every item must have an answer; otherwise the last items may
+ * lack one. Returns false if the text is wrong. */
 static bool take_answers(belay__bloom_op_t *op, uint32_t part, const belay__reply_t *text,
                          bool all) {
   belay__bloom_batch_t *batch = op->plan;

@@ -1,19 +1,22 @@
 /* A Bloom filter on the server: the common part of all kinds, and the interface of a kind.
  *
  * A filter is a configuration (data/bloom/form.h) under NAMESPACE::bloom::{NAME}, and layers: a
- * PLAIN filter has one. A layer is a shape and a label. Its segments are strings under
- * NAMESPACE::bloom::{NAME label::I}, each in a slot of its own; or all in the slot of the name,
- * under NAMESPACE::bloom::{NAME}label::I. A segment is the generation in 8 bytes, high byte
- * first, and then bits. A segment with other first bytes belongs to another filter and counts as
- * lost.
+ * PLAIN filter has one. The generation is a random number of each creation of a filter.
+ *
+ * A layer is a shape and a label. The segments of a layer are strings. They are under
+ * NAMESPACE::bloom::{NAME LABEL::I} (without the space), each in a slot of its own; or all in the
+ * slot of the name, under NAMESPACE::bloom::{NAME}LABEL::I. A segment is the generation in 8
+ * bytes, high byte first, and then bits. A segment with other first bytes belongs to another
+ * filter and counts as lost.
  *
  *    UNREAD --an operation--> OPENING: open.c reads or creates the configuration and the segments
  *      ^                        |  success                 |  failure: the waiting operations end
  *      |                        v                          v
- *      +--gone, or another---- OPEN                      UNREAD
+ *      +--gone, or replaced--- OPEN                      UNREAD
  *
- * An operation is a request whose room is a belay__bloom_op_t. It waits while the filter is not
- * OPEN. Then its kind's functions send, read and next execute it. */
+ * An operation is a request whose room is a belay__bloom_op_t. The operation waits while the
+ * filter is not OPEN. Then the functions send, read and next of the filter's kind execute the
+ * operation. */
 #ifndef BELAY_DATA_BLOOM_BLOOM_H
 #define BELAY_DATA_BLOOM_BLOOM_H
 
@@ -25,10 +28,10 @@
 #define BELAY__BLOOM_LAYERS_MAX 32u
 #define BELAY__BLOOM_LABEL_MAX 28
 #define BELAY__BLOOM_HEADER 8 /* Bytes */
-#define BELAY__BLOOM_TRIES 8  /* Restarts of an operation because the filter has changed */
+#define BELAY__BLOOM_TRIES 8  /* Maximum restarts of an operation or an opening */
 /* Bytes after the opening brace of a key, with the terminating 0 */
 #define BELAY__BLOOM_TAIL_MAX 64
-#define BELAY__BLOOM_LAYER_DIGITS 22 /* Digits of a layer in the state of a SCALING filter */
+#define BELAY__BLOOM_LAYER_DIGITS 22 /* Digits of a layer in the stored state (scaling.c) */
 
 typedef struct belay__bloom_layer {
   belay__bloom_shape_t shape;
@@ -36,9 +39,9 @@ typedef struct belay__bloom_layer {
   bool together;                      /* true if its segments are in the slot of the name */
 } belay__bloom_layer_t;
 
-/* A segment as two calls of a census report it. */
+/* A segment as a census reports it, with two calls. */
 typedef struct belay__bloom_census {
-  bool there; /* true if its header is right */
+  bool there; /* true if the segment has the generation of the operation */
   int64_t bits_set;
 } belay__bloom_census_t;
 
@@ -49,16 +52,16 @@ typedef enum belay__bloom_what {
   BELAY__BLOOM_INFO
 } belay__bloom_what_t;
 
-/* The room of a request; the kind's plan follows it. */
+/* The room of a request; the hashes, the plan and the answers follow it. */
 typedef struct belay__bloom_op {
   belay__bloom_what_t what;
-  bool looking;                /* true during belay__bloom_look() */
-  bool touched;                /* true if some of its items were processed */
+  bool looking;                /* true from belay__bloom_look() to belay__bloom_looked() */
+  bool touched;                /* true if the server processed some items, so bits may be set */
   bool stale;                  /* true if a replica may answer */
-  uint8_t found;               /* State that the lookup found */
-  uint8_t tries;               /* Number of restarts */
+  uint8_t found;               /* Result of belay__bloom_read_look(): GONE, SAME, OTHER (open.c) */
+  uint8_t tries;               /* Number of restarts because the filter was replaced */
   uint32_t n;                  /* Number of items */
-  int64_t generation;          /* Generation under which it was sent */
+  int64_t generation;          /* Generation under which the operation was last sent */
   belay__bloom_hash_t *hashes; /* Hashes of the items */
   bool *answers;               /* Answers for the items */
   void *plan;                  /* kind->plan_size() bytes, all 0 at first */
@@ -68,19 +71,19 @@ typedef struct belay__bloom_op {
 typedef struct belay__bloom_kind {
   const struct belay__bloom_batch_kind *batch; /* data/bloom/batch.h; NULL: PLAIN */
 
-  /* Bytes of the plan of an operation on n items, or of an info (0). */
+  /* Bytes of the plan of an operation on n items; n is 0 for an info. */
   size_t (*plan_size)(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n);
 
-  /* PARKED, and the filter is OPEN: send an add, an exists or an info. Returns 0, or an error: then
-   * the operation is still PARKED. */
+  /* PARKED (core/client/request.h), and the filter is OPEN: send an add, an exists or an info.
+   * Returns 0, or an error: then the operation is still PARKED. */
   int (*send)(belay__operation_t *operation);
-  /* As in belay__request_ops_t. */
+  /* As in belay__request_ops_t; not called while op->looking. */
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
   int (*next)(belay__operation_t *operation);
 
   /* List the layers that may have segments. value: the stored configuration, len bytes; NULL:
-   * unknown. Returns their number. */
+   * unknown. Returns the number of layers. */
   unsigned (*layers)(const belay__bloom_config_t *config, const void *value, size_t len,
                      belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]);
 } belay__bloom_kind_t;
@@ -96,30 +99,30 @@ extern const belay__bloom_kind_t belay__bloom_rotating;
 const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind);
 
 typedef enum belay__bloom_state {
-  BELAY__BLOOM_UNREAD,  /* New; gone; replaced; or opening failed */
-  BELAY__BLOOM_OPENING, /* An operation began while UNREAD */
-  BELAY__BLOOM_IS_OPEN  /* The configuration matches, and all segments have been created */
+  BELAY__BLOOM_UNREAD,  /* Not opened yet; the filter is gone or replaced; opening failed */
+  BELAY__BLOOM_OPENING, /* The request `opening` is pending */
+  BELAY__BLOOM_IS_OPEN  /* The configuration matches, and is marked as ready */
 } belay__bloom_state_t;
 
 #if BELAY_HAS_BLOOM_GROWING
 /* Known layers of a SCALING filter. */
 typedef struct belay__bloom_growth {
-  int64_t generation; /* Generation of the filter; 0: none */
+  int64_t generation; /* Generation of the filter with these layers; 0: none */
   unsigned there;     /* Number of existing layers */
-  unsigned given;     /* The same, plus 1 if there may be another layer */
+  unsigned given;     /* Number of layers to send: `there`, plus 1 if the filter can grow */
   belay__bloom_shape_t shapes[BELAY__BLOOM_LAYERS_MAX];
   int64_t capacities[BELAY__BLOOM_LAYERS_MAX];
 } belay__bloom_growth_t;
 
 /* Known windows of a ROTATING filter. */
 typedef struct belay__bloom_clock {
-  int64_t server_ms;    /* Time by the server's clock; 0: unknown */
-  uint64_t at;          /* Local time at which it was read */
+  int64_t server_ms;    /* Last known time of the server's clock; 0: unknown */
+  uint64_t at;          /* Local time at which server_ms was read */
   int64_t generation;   /* Generation to which the fields below belong */
-  int64_t of_use_until; /* Server time until which added items can be found */
+  int64_t of_use_until; /* Server time until which any item can be found; 0: no items */
   int64_t window;       /* Number of the window at the last reply */
-  bool current;         /* true if an item was added in this window */
-  bool previous;        /* true if an item was added in the window before */
+  bool current;         /* true if an item was added in `window` */
+  bool previous;        /* true if an item was added in the window before `window` */
 } belay__bloom_clock_t;
 #endif
 
@@ -135,7 +138,7 @@ struct belay_bloom {
   belay__bloom_growth_t growth;
   belay__bloom_clock_t clock;
 #endif
-  belay__list_t waiting; /* Operations that wait until it is OPEN */
+  belay__list_t waiting; /* Operations that wait until the filter is OPEN */
 
   belay_request_t opening;
   uint8_t value[BELAY__BLOOM_VALUE_LEN]; /* OPENING: the stored configuration */
@@ -145,15 +148,16 @@ struct belay_bloom {
 
 /* ---- keys ---- */
 
-/* Add the key of the configuration. */
+/* Add to a call the key of the configuration. */
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call);
-/* Make a call that reads it; NULL if memory is out. */
+/* Make a call that reads the configuration. Returns NULL if memory is out. */
 belay__call_t *belay__bloom_get_config(const belay_bloom_t *bloom);
-/* Begin a request whose first step reads the configuration. room: bytes of room. Returns 0 or an
- * error; after an error nothing was begun. */
+/* Check and begin a request whose first step reads the configuration. room: size of the request's
+ * room in bytes. Returns 0 or an error; after an error nothing was begun. */
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room);
-/* Add the key of a segment, or of a part beside it, in its slot. part: "", or "::" and a word. */
+/* Add to a call the key of a segment (part: ""), or of another key in the slot of the segment
+ * (part: "::" and a word). */
 void belay__bloom_arg_segment(const belay_bloom_t *bloom, belay__call_t *call,
                               const belay__bloom_layer_t *layer, uint32_t segment,
                               const char *part);
@@ -165,7 +169,7 @@ static inline size_t belay__bloom_segment_bytes(const belay__bloom_shape_t *shap
 
 /* Write a generation as the first bytes of a segment. */
 void belay__bloom_header(int64_t generation, char out[BELAY__BLOOM_HEADER]);
-/* Add it as an argument of a call. */
+/* Add to a call the first bytes of a segment, as an argument. */
 void belay__bloom_arg_header(belay__call_t *call, int64_t generation);
 
 /* ---- operations ---- */
@@ -174,31 +178,35 @@ static inline belay__bloom_op_t *belay__bloom_op(belay__operation_t *operation) 
   return operation->room;
 }
 
-/* PARKED: send it when the filter is open, and open the filter if necessary. Returns 0, or an
- * error: then it is still PARKED. */
+/* PARKED: send the operation as soon as the filter is OPEN, and begin to open an UNREAD filter.
+ * Returns 0, or an error: then the operation is still PARKED. */
 int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation);
 
-/* PARKED: a key is missing under op->generation, or belongs to another filter. Read the
- * configuration again, in a step of its own that also sends n calls which make_stray builds. A
- * kind's next returns the result of this function. While op->looking, the operation is read by
- * belay__bloom_read_look(), and ended by belay__bloom_looked(): with BELAY_ELOST or
- * BELAY_EMISMATCH, or it starts again under the new generation. */
+/* PARKED: a key is missing, or does not have op->generation. Read the configuration again, in a
+ * step of its own that also sends n calls which make_stray builds. A kind's next returns the
+ * result of this function.
+ *
+ * While op->looking, belay__bloom_read_look() reads the replies, and belay__bloom_looked() is the
+ * next of the operation. The operation ends with BELAY_EMISMATCH (the filter has other options) or
+ * BELAY_ELOST, or it starts again under the new generation. */
 int belay__bloom_look(belay__operation_t *operation, size_t n, belay__make_call_fn make_stray);
 int belay__bloom_read_look(belay__operation_t *operation, const belay__call_t *call,
                            const belay__reply_t *reply);
 int belay__bloom_looked(belay__operation_t *operation);
-/* Start the operation again. Returns as ops->next does. */
+/* Call belay__bloom_forget() with the operation's generation, and submit the operation again.
+ * Returns as ops->next does. */
 int belay__bloom_restart(belay__operation_t *operation);
 
-/* The filter of this generation (0: any) is gone or changed: the next operation opens it again. */
+/* The filter of this generation (0: any) is gone or changed. If it is OPEN here, it becomes UNREAD:
+ * the next operation opens it again. */
 void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation);
 
 /* PARKED: read the configuration's ttl, and the header and the number of set bits of n segments of
  * each layer. */
 int belay__bloom_census_send(belay__operation_t *operation, const belay__bloom_layer_t *layers,
                              size_t layers_len, size_t n);
-/* Read a reply to it into an array of all segments, and into op->info.remaining_ms (-2: there is
- * no configuration). */
+/* Read a reply to a call of the census. out: an array of all segments. The ttl goes to
+ * op->info.remaining_ms (-2: there is no configuration). */
 int belay__bloom_census_read(belay__operation_t *operation, const belay__reply_t *reply,
                              belay__bloom_census_t *out);
 
@@ -209,7 +217,8 @@ int belay__bloom_census_read(belay__operation_t *operation, const belay__reply_t
  * after an error the state is UNREAD. */
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms);
 
-/* OPENING -> OPEN, or UNREAD: send or end all waiting operations. */
+/* OPENING -> OPEN if status is 0: send all waiting operations. Otherwise OPENING -> UNREAD: end all
+ * waiting operations with status. */
 void belay__bloom_opened(belay_bloom_t *bloom, int status);
 
 #endif /* BELAY_DATA_BLOOM_BLOOM_H */

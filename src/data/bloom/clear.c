@@ -1,7 +1,11 @@
-/* Clears a filter: reads the configuration, deletes it with the layers in its slot, then deletes
- * the segments that it names. A filter that another client creates meanwhile stays: deletes name
- * the configuration or the generation that was read. Without a readable configuration, or of an
- * unfinished filter, all keys are deleted. */
+/* Clears a filter, in two steps. The first step reads the configuration. The second step deletes
+ * the configuration together with the layers in its slot. Other calls of this step delete the
+ * segments with slots of their own. A filter that another client creates meanwhile stays, because
+ * each delete names the configuration or the generation that was read.
+ *
+ * If the configuration was missing or not readable, the options of the handle determine the keys,
+ * and the keys are deleted whatever they contain. The same is true for the segments of a filter
+ * that was not ready. */
 #include <string.h>
 
 #include "data/bloom/bloom.h"
@@ -72,7 +76,7 @@ static size_t segments_of(const belay__bloom_layer_t *layer) {
   return layer->together ? 0 : layer->shape.segments;
 }
 
-/* Makes the first call, or the call for a segment that has a slot of its own. */
+/* Makes the call for the configuration (i is 0), or for a segment that has a slot of its own. */
 static belay__call_t *discard(belay__operation_t *operation, size_t i, const void *arg) {
   const belay_bloom_t *bloom = operation->context;
   const plan_t *plan = arg;

@@ -1,5 +1,5 @@
-/* The bit positions of an item. Pure functions, equal on every machine and for ever: stored
- * filters depend on them.
+/* The bit positions of an item. Pure functions. Their results must never change, and must be equal
+ * on all machines: stored filters depend on them.
  *
  * An item is hashed to two 64-bit numbers: the low and high half of XXH3's 128 bits under the
  * seed; or, under a key, the first and second 8 bytes of SipHash-2-4 with 128 bits of output,
@@ -11,8 +11,8 @@
  *
  * mix is a bijection, the finalizer of MurmurHash3. g(i) mod bits would allow at most bits^2
  * different sets of positions. Then too many items would share all positions for low error
- * rates: of 1,000 items in 29,000 bits, more than one in a million. With mix, two items share
- * all positions only if they share 128 bits. */
+ * rates: of 1,000 items in 29,000 bits, more than one in a million. With mix, the positions of two
+ * items are independent, unless the items share all 128 bits of h1 and h2. */
 #ifndef BELAY_DATA_BLOOM_HASH_H
 #define BELAY_DATA_BLOOM_HASH_H
 
@@ -40,8 +40,9 @@ uint64_t belay__bloom_fingerprint(const belay__bloom_hasher_t *hasher);
 
 uint32_t belay__bloom_segment(belay__bloom_hash_t hash, const belay__bloom_shape_t *shape);
 
-/* Compute the positions of an item one by one, for i = 0, 1, 2 ... The differences of (i^3 - i) / 6
- * are i (i + 1) / 2, and their differences are 1, 2, 3, so additions suffice. */
+/* Compute the positions of an item one by one, for i = 0, 1, 2 ... A walk begins with g = h1 and
+ * step = h2. The differences of (i^3 - i) / 6 are i (i + 1) / 2. The differences of these are 1, 2,
+ * 3 ..., so additions suffice. */
 typedef struct belay__bloom_walk {
   uint64_t g, step;
 } belay__bloom_walk_t;

@@ -1,23 +1,26 @@
-/* Opens a filter, and checks its present state. The opening is a request of the handle:
+/* Opens a filter, and reads its configuration again for operations that miss a key. The opening is
+ * a request of the handle:
  *
  *    READING --in creation--> CREATING: segments, in groups --all exist--> MARKING --> ended
  *     ^   |                      |                                            |
  *     |   +--ready; mismatch; error--> ended                                  |
  *     |                          |                                            |
- *     +----------timeout---------+--------another configuration by now--------+
+ *     +---too late to create-----+--------another configuration by now--------+
  *
- * A client that finds a filter in creation completes it, so no filter stays incomplete. */
+ * Filters of other kinds than PLAIN have no segments yet: MARKING follows at once. Too late means
+ * that CREATE_MS or the lifetime of the filter is over. A client that finds a filter in creation
+ * completes it, so no filter stays incomplete. */
 #include <string.h>
 
 #include "data/bloom/bloom.h"
 #include "scripts.gen.h"
 
-#define AT_ONCE 256u /* Segments that are created in one step */
-/* Time for the creation of segments after the configuration was read */
+#define AT_ONCE 256u /* Maximum of segments that are created in one step */
+/* Time for the creation of segments, by the server's clock, since the configuration was read */
 #define CREATE_MS INT64_C(10000)
 
-enum { READING, CREATING, MARKING }; /* values[STEP] */
-enum { STEP, CREATE_UNTIL, TOO_LATE };
+enum { READING, CREATING, MARKING };   /* values[STEP] */
+enum { STEP, CREATE_UNTIL, TOO_LATE }; /* indexes of values */
 
 static int64_t random_generation(belay_t *belay) {
   uint64_t random;
@@ -161,7 +164,7 @@ static int read_step(belay__operation_t *operation, const belay__call_t *call,
 static int open_again(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   if (++bloom->tries > BELAY__BLOOM_TRIES)
-    return BELAY_ELOST; /* another client deleted the filter after each creation */
+    return BELAY_ELOST; /* each time, the filter was deleted or replaced, or it was too late */
   return send_open(operation);
 }
 

@@ -4,15 +4,16 @@
 
 #include "scripts.gen.h"
 
-/* Bits of a chunk that is sent bit by bit, so that one call does not delay others for long. */
+/* Maximum bits of a chunk that is sent bit by bit, so that its call does not delay others for
+ * long. */
 #define CHUNK_BITS 16384u
-/* Bytes of max_reply for each bit of a reply; for a segment beside its own bytes. */
+/* Bytes of max_reply that a bit of a reply takes; and that a segment takes beyond its own bytes. */
 #define REPLY_OF_A_BIT 192u
 #define REPLY_OF_A_SEGMENT 65536u
 /* Calls with more bits use the BULK class. */
 #define BULK_CLASS_BITS 1024u
-/* A segment with fewer bytes than this per wanted bit is transferred whole. Over a local socket 100
- * and 300 would be best; other networks are slower. */
+/* A segment with at most this number of bytes per wanted bit is transferred whole, if is_bulk()
+ * allows it. Over a local socket 100 and 300 would be best; other networks are slower. */
 #define BULK_BYTES_PER_ADD 64u
 #define BULK_BYTES_PER_EXISTS 256u
 #define SEGMENTS (BELAY__BLOOM_SEGMENTS_MAX + 1)
@@ -26,7 +27,7 @@ static uint32_t chunk_items(const belay_bloom_t *bloom, const belay__bloom_shape
   return bits > shape->hashes ? (uint32_t)(bits / shape->hashes) : 1;
 }
 
-/* The last chunk of each segment may be small. */
+/* Maximum number of chunks. The last chunk of each segment may have fewer items than the others. */
 static size_t chunks_max(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape, size_t n) {
   size_t touched = n < shape->segments ? n : shape->segments;
   return touched + n / chunk_items(bloom, shape);
@@ -234,7 +235,8 @@ static int read_bitfield(const belay__bloom_plan_t *plan, belay__bloom_chunk_t *
   return 0;
 }
 
-/* Replay the items on the old segment: of two equal items only the first is new. */
+/* Compute the answers: replay the items on the segment as it was before the call. Of two equal
+ * items only the first is new. */
 static void replay_items(const belay__bloom_plan_t *plan, const belay__bloom_chunk_t *chunk,
                          belay__bloom_op_t *op, uint8_t *bits) {
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
@@ -266,7 +268,7 @@ static int read_bulk(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
   chunk->header = (int64_t)head;
   belay__bloom_header(op->generation, header);
   if (reply->len < sizeof header || memcmp(reply->str, header, sizeof header) != 0) {
-    chunk->answered = false; /* the script did nothing */
+    chunk->answered = false; /* another generation: an add has changed nothing */
     return 0;
   }
   uint8_t *bits = belay__alloc(belay, len); /* a segment is shorter while its last bits are clear */

@@ -1,15 +1,18 @@
 /* The rotating kind: one layer per time window. Adds go to the current layer; lookups read the
- * current and the previous one. So an item is found for at least one window and at most two.
+ * current and the previous one. So an item is found for at least one window and at most two
+ * windows after its last add.
  *
  * The server's clock numbers the windows. All layers are in the slot of the name, under
  * NAMESPACE::bloom::{NAME}::wI::0 for window I. The used windows are listed behind the
  * configuration (lua/bloom/rotating.lua). A script needs its keys in advance, so a handle must
- * know the approximate window. Each reply contains it, and the handle continues counting by its
- * own clock. A wrong window makes the script return the right one without any effect.
+ * know the approximate window. Each reply contains the server's time, and the handle continues
+ * counting by its own clock. If a call passes the wrong windows, the script changes nothing and
+ * returns the right window.
  *
- * All keys expire, the configuration last, two windows after the last add: no data is lost then.
- * The handle remembers until when its added items can be found. A configuration that is missing
- * before that time was lost. After that time, the filter is created again. */
+ * All keys expire, the configuration last, two windows after the start of the window of the last
+ * add: no data is lost then. The handle remembers from replies until when items can be found. A
+ * configuration that is missing before that time was lost. After that time, the filter is created
+ * again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,7 +59,7 @@ static unsigned layers(const belay__bloom_config_t *config, const void *value, s
   return before ? 2 : 1;
 }
 
-/* The server's time; 0: unknown. */
+/* Estimate the present time of the server's clock; 0: unknown. */
 static int64_t server_ms(const belay_bloom_t *bloom) {
   const belay__bloom_clock_t *clock = &bloom->clock;
   if (clock->server_ms == 0)
@@ -65,7 +68,7 @@ static int64_t server_ms(const belay_bloom_t *bloom) {
   return clock->server_ms + (int64_t)(since / BELAY__MS);
 }
 
-/* Read a script's reply. Returns 0 or an error. */
+/* Read the time and the state from a script's reply. Returns 0 or an error. */
 static int learn(belay__operation_t *operation, const belay__call_t *call, int64_t what,
                  belay__reply_t *const *items) {
   belay_bloom_t *bloom = operation->context;
@@ -124,8 +127,8 @@ static int read_items(belay__operation_t *operation, const belay__call_t *call,
   return what == 2 ? BELAY_EPROTO : learn(operation, call, what, reply->items);
 }
 
-/* The configuration is missing or another one. If its items could not be found any more, nothing is
- * lost, and the operation starts again. */
+/* A layer is missing, or the configuration is missing or differs. If only the configuration is
+ * affected, and no item could be found any more, nothing is lost: the operation starts again. */
 static int check_config(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   belay__bloom_op_t *op = belay__bloom_op(operation);
@@ -142,7 +145,7 @@ static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__B
   const belay__bloom_clock_t *clock = &bloom->clock;
   const belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   int n = 0;
-  if (!batch->learnt) /* it had other windows */
+  if (!batch->learnt) /* the call passed the wrong windows */
     return -1;
   if (clock->previous)
     out[n++] = layer_of(&bloom->config.form, clock->window - 1);
@@ -151,7 +154,7 @@ static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__B
   return n;
 }
 
-/* A layer that has expired meanwhile is not counted. */
+/* A layer that has expired since the round is not counted. */
 static int end_info(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_form_t *form = &bloom->config.form;

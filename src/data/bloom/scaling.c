@@ -1,7 +1,7 @@
 /* The scaling kind: layers, each with twice the capacity and half the error rate of the one
  * before, so that all layers together meet the rate (the first one has half of it). When the
- * newest layer is full, the next add's script creates a new layer. A layer larger than a segment
- * gets the size of one.
+ * newest layer is full, the script of the next add of a new item creates a layer. A layer that
+ * would be larger than a segment gets the size of a segment.
  *
  * All layers are in the slot of the name, under NAMESPACE::bloom::{NAME}::lI::0. The list of
  * layers is stored behind the configuration (lua/bloom/scaling.lua). A handle sends the bit
@@ -120,10 +120,10 @@ static bool learn(belay__operation_t *operation, const belay__reply_t *state) {
     return false;
   belay__bloom_growth_t *growth = &bloom->growth;
   if (growth->generation != plan->batch.generation)
-    return true; /* it is another filter by now */
+    return true; /* the handle has opened another filter since */
   plan->count = count;
   if (now.there < growth->there)
-    return true; /* said before what we know was */
+    return true; /* the reply is older than the known layers */
   size_t n = now.there;
   if (now.there > growth->there ||
       memcmp(now.shapes, growth->shapes, n * sizeof *now.shapes) != 0) {
@@ -136,7 +136,7 @@ static bool learn(belay__operation_t *operation, const belay__reply_t *state) {
   return true;
 }
 
-/* All possible layers, so that those of a lost configuration are cleared too. */
+/* All possible layers, so that a clear also deletes the layers of a lost configuration. */
 static unsigned layers(const belay__bloom_config_t *config, const void *value, size_t len,
                        belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
   (void)value;
@@ -206,7 +206,7 @@ static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__B
   return (int)growth->there;
 }
 
-/* Reports the layers that existed when the calls were made; there may be more now. */
+/* Reports the layers that existed when the calls of the census were made; there may be more now. */
 static int end_info(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_growth_t *growth = &bloom->growth;

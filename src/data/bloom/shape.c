@@ -21,8 +21,8 @@ double belay__bloom_shape_rate(const belay__bloom_shape_t *shape, uint64_t n) {
   double m = shape->segment_bits, k = shape->hashes, s = shape->segments, items = (double)n / s;
   if (m <= 1)
     return n > 0;
-  /* q: probability that a given bit is clear; r: that two given bits are. An item misses them if it
-   * is in another segment, or if its k bits are elsewhere. */
+  /* q: probability that a given bit is clear; r: probability that two given bits are both clear. An
+   * item leaves them clear if it is in another segment, or if its k bits are elsewhere. */
   double miss1 = k * log1p(-1 / m), miss2 = k * (m > 2 ? log1p(-2 / m) : -INFINITY);
   double q = exp(n == 0 ? 0 : s > 1 ? items * s * log1p(expm1(miss1) / s) : items * miss1);
   double r = exp(n == 0 ? 0 : s > 1 ? items * s * log1p(expm1(miss2) / s) : items * miss2);

@@ -1,14 +1,15 @@
 /* The size of a Bloom filter. Pure functions.
  *
  * An item sets k of m bits, at random. After n items, a bit is set with probability 1 -
- * e^(-kn/m). A new item finds all k bits set with the k-th power of that, which must be at most
- * p: k in {floor, ceil} of -log2 p and m = ceil(-k n / ln(1 - p^(1/k))), for the smaller m.
+ * e^(-kn/m). A new item finds all k bits set with the k-th power of this probability. The power
+ * must be at most the rate p. So k is -log2 p, rounded down or up, and m is ceil(-k n / ln(1 -
+ * p^(1/k))). The k with the smaller m is used.
  *
- * That is the power of a mean. The real rate is the mean of a power, which is a little larger,
- * because the number of set bits varies, and because hashes spread items unevenly over segments.
- * belay__bloom_shape_rate() computes both effects, and m grows until the rate is right. The
- * difference is negligible for many bits. The estimate is poor below 16 items, so there is room
- * for at least 16. */
+ * This formula is the power of a mean. The real rate is the mean of a power, which is a little
+ * larger, because the number of set bits varies, and because hashes spread items unevenly over
+ * segments. belay__bloom_shape_rate() computes both effects, and m grows until the result is at
+ * most p. The difference is negligible for many bits. The estimate is poor below 16 items, so a
+ * shape has room for at least 16. */
 #ifndef BELAY_DATA_BLOOM_SHAPE_H
 #define BELAY_DATA_BLOOM_SHAPE_H
 
@@ -22,18 +23,19 @@
 #define BELAY__BLOOM_SEGMENT_BITS_MAX (UINT32_C(1) << 25)
 #define BELAY__BLOOM_HASHES_DEFAULT 14
 
-/* Together with the hash, decides the bit positions of an item. All segments have one size. */
+/* Together with the hash, determines the bit positions of an item. All segments have the same
+ * size. */
 typedef struct belay__bloom_shape {
   uint32_t hashes;
   uint32_t segments;
   uint32_t segment_bits;
 } belay__bloom_shape_t;
 
-/* Compute the shape with at least `bits` bits. Returns false if it is out of range. */
+/* Compute the shape with at least `bits` bits. Returns false if an argument is out of range. */
 bool belay__bloom_shape_of_bits(uint64_t bits, uint32_t hashes, belay__bloom_shape_t *out);
 
-/* Compute a shape that meets the rate with n items. Returns false if the arguments are out of
- * range, or it needs too many bits. */
+/* Compute a shape that meets the rate with n items. Returns false if an argument is out of range,
+ * or if the shape needs too many bits. */
 bool belay__bloom_shape_of_capacity(uint64_t n, double rate, belay__bloom_shape_t *out);
 
 static inline uint64_t belay__bloom_shape_bits(const belay__bloom_shape_t *shape) {
