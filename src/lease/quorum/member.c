@@ -133,8 +133,8 @@ static int local_status(belay__member_t *member) {
     return BELAY_EQUARANTINED;
   if (lease->round != BELAY__ROUND_ACQUIRE)
     return 0;
-  /* A node that sent nothing for `timeout` gets no attempt: that would only add an undo. The other
-   * nodes decide. */
+  /* A node with pending replies that has sent nothing for `timeout` gets no attempt, which would
+   * only add an undo. The other nodes decide. */
   uint64_t limit = lease->config->timeout * BELAY__MS;
   if (lease->members > 1 &&
       client->node_ops->silent(client, belay__lease_class(lease), lease->route, limit))
