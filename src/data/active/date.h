@@ -10,7 +10,7 @@
 /* Return n / by, rounded down. by is above 0. */
 int64_t belay__date_floor(int64_t n, int64_t by);
 
-/* Return the date of a day, of the years 1 to 9999, as a decimal number such as 20261121. */
+/* Return the date of a day as a decimal number such as 20261121. The year must be 1 to 9999. */
 int32_t belay__date_of(int64_t days);
 
 #endif /* BELAY_DATA_ACTIVE_DATE_H */

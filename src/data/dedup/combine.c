@@ -111,7 +111,8 @@ static belay__call_t *make_store(const belay_dedup_t *dedup, const belay_dedup_s
   return call;
 }
 
-/* true if a second run has another result: a difference that replaces its second set. */
+/* true if a second run of the store has another result: a difference that replaces its second
+ * set. */
 static bool replaces_operand(const belay_dedup_sets_t *sets, belay_bytes_t into) {
   return sets->how == BELAY_DEDUP_DIFFERENCE && sets->n == 2 && sets->keys[1].len == into.len &&
          memcmp(sets->keys[1].data, into.data, into.len) == 0;

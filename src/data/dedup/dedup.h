@@ -5,7 +5,7 @@
 #include "belay/dedup.h"
 #include "core/client/handle.h"
 
-#define BELAY__DEDUP_IS(kind) (1U << (BELAY_DEDUP_##kind)) /* One bit of a mask of kinds */
+#define BELAY__DEDUP_IS(kind) (1U << (BELAY_DEDUP_##kind)) /* Bit of a kind in a mask of kinds */
 #define BELAY__DEDUP_ALL 15U
 
 struct belay_dedup {

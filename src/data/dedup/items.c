@@ -105,8 +105,8 @@ static int start(batch_t batch, belay_request_t *request, void (*cb)(void)) {
                               belay__request_send_each(operation, parts, make_part, &batch));
 }
 
-/* Return the number of words of one item in a call. A bitmap with a command has "SET u1 N 1" or
- * "GET u1 N", otherwise the item is one word. */
+/* Return the number of words of one item in a call. With `command`, an item of a bitmap is
+ * "SET u1 N 1" or "GET u1 N". Otherwise an item is one word. */
 static size_t words_of(const batch_t *batch, const char *command) {
   if (batch->dedup->options.kind != BELAY_DEDUP_BITMAP || command == NULL)
     return 1;

@@ -111,8 +111,8 @@ static int claim_new(belay_idempotency_t *records, belay_bytes_t key, claim_t **
   return error;
 }
 
-/* Free the claim. undo: first send an abandon. If the server executes the abandon before the begin,
- * which used another connection, the record stays in progress until its deadline. */
+/* Free the claim. undo: first send an abandon. If the two calls use different connections and the
+ * server executes the abandon first, the record stays in progress until its deadline. */
 static void claim_end(claim_t *claim, bool undo) {
   belay_idempotency_t *records = claim->records;
   const order_t order = {
@@ -127,8 +127,8 @@ static claim_t *claim_of(int64_t value) {
   return (claim_t *)(void *)(intptr_t)value; // NOLINT(performance-no-int-to-ptr)
 }
 
-/* The values of a request. The first six are the items of the reply, of the owner and the result
- * their lengths. VERDICT: status for the callback if the request ends with 0. */
+/* The values of a request. The first six are the items of the reply, for the owner and the
+ * result only the lengths. VERDICT: status for the callback if the request ends with 0. */
 enum {
   WHAT,
   OURS,
@@ -177,8 +177,8 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return keep_texts(operation, owner, result);
 }
 
-/* Return the remaining time at the callback. A record of the caller has less than the server
- * replied: the time since the answered attempt was started is subtracted. */
+/* Return the remaining time at the callback. For a record of the caller, subtract the time
+ * since the start of the answered attempt, because the server may have counted from then. */
 static int64_t remaining_ms(const belay__answer_t *answer) {
   const int64_t *values = answer->values;
   if (values[WHAT] != BELAY_IDEMPOTENCY_STARTED && values[WHAT] != BELAY_IDEMPOTENCY_TAKEN_OVER)
@@ -268,7 +268,7 @@ static void notify(belay_request_t *request, void (*cb)(void), const belay__answ
 }
 
 /* True if the begin may have been executed, but its result is lost. False if the client is closing,
- * because it does not wait for an abandon that is sent now. */
+ * because the client does not wait for an abandon that is sent now. */
 static bool must_undo(const belay__answer_t *answer) {
   return !answer->client->closing &&
          (answer->status == BELAY_EUNKNOWN || answer->status == BELAY_EPROTO ||

@@ -20,8 +20,10 @@
 #define WINDOW_MIN_MS 100
 #define TTL_MIN_MS 1000
 #define TTL_MAX_MS INT64_C(31536000000) /* one year */
-#define SLICES_MAX 14    /* the union of more than 16 bitmaps takes the server 20 times as long */
-#define COUNTS_AT_ONCE 4 /* segments that a step of a count reads, with one call each */
+/* A count unites this number of bitmaps and 2 more. The union of more than 16 takes the server 20
+ * times as long. */
+#define SLICES_MAX 14
+#define COUNTS_AT_ONCE 4     /* segments that a step of a count reads, with one call each */
 #define UNLINKS_AT_ONCE 1024 /* keys of segments in one call of a reset */
 #define SEGMENT BELAY__PRESENCE_SEGMENT
 #define SEGMENTS_MAX 512 /* segments of a bitmap of 2^32 ids */

@@ -1,7 +1,7 @@
 /* Rankings: a sorted set for each board. If time breaks ties, a member gets a new turn, a number of
  * 16 digits, when its score changes. A hash stores the turns. In the sorted set the turn is a
- * prefix of the member, so that members with equal scores sort by turn. For high-earlier and
- * low-later the turns count down, otherwise up.
+ * prefix of the member, so that members with equal scores sort by turn. For the kinds
+ * high-earlier and low-later the turns count down, otherwise up.
  *
  *   ties by bytes  NAME::{BOARD}         ada -> 7, bob -> 7
  *   ties by time   NAME::{BOARD}::timed  0000000000000001bob -> 7, 0000000000000002ada -> 7
