@@ -1,8 +1,9 @@
 /* The election. A candidate is a lock whose script also stores the leader's value. An observer is a
- * waiter that never ends. A handle has both, and a task that reports observations:
+ * waiter for which no reply is the wanted one. A handle has both, and a task that reports
+ * observations:
  *
- *    campaign --> lock --> elected, deposed; both make the waiter ask
- *    observe  --> waiter --another leader than reported--> task --> on_observe
+ *    campaign --> lock --> elected, deposed, resigned; each makes the waiter ask
+ *    observe  --> waiter --the view differs from the reported one--> task --> on_observe
  *
  * A closing handle closes its lock, which retains the handle. The term is the lock's fencing
  * number. The key of the term also has the leader's value. */
@@ -74,7 +75,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
 }
 
-/* A leader that leads for longer than terms are remembered keeps its term. */
+/* Each extend also renews the ttl of the term's key, so that a leader never outlives its term. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   (void)lease;
   belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
@@ -122,7 +123,8 @@ static bool is_ours(const belay_election_t *election, const view_t *view) {
   return len > 0 && len == view->token_len && memcmp(token, view->token, len) == 0;
 }
 
-/* Reports the observation, unless it equals the last reported one. */
+/* Queues a report of `latest`, unless it equals the last report. All errors are equal. Two views of
+ * the same leader differ if it became this candidate, or no longer is. */
 static void report_if_changed(belay_election_t *election) {
   election->report_due = !election->reported_any ||
                          !is_same(&election->latest, &election->reported) ||
@@ -139,7 +141,7 @@ static bool copy(const belay__reply_t *reply, char *out, size_t max, size_t *len
   return true;
 }
 
-/* token, term, value, for how long; or nothing. */
+/* Reads the reply: token, term, value, and remaining ms (-1: no ttl); no items: no leader. */
 static bool read_view(const belay__reply_t *reply, view_t *view) {
   *view = (view_t){0};
   if (reply->type != BELAY__REPLY_ARRAY || (reply->count != 0 && reply->count != 4))
@@ -207,7 +209,7 @@ static void run_task(belay__task_t *task) {
   election->on_observe(election, 0, &leader);
 }
 
-/* An observer keeps the loop alive only if it is asked to. */
+/* An observer keeps the loop alive only after belay_election_ref(). */
 static void update_hold(belay_election_t *election) {
   bool want =
       election->lock != NULL && lease_of(election)->ref && belay__waiter_is_on(&election->waiter);
@@ -233,7 +235,7 @@ static void call_back(belay_election_t *election, belay_election_cb *slot, int s
     cb(election, status);
 }
 
-/* The campaign callback may have resigned, or the lease may be over. */
+/* Calls on_elected, unless the campaign callback has resigned or the lease is over. */
 static void notify_elected(belay_election_t *election, uint64_t term) {
   if (election->on_elected != NULL && belay_election_term(election) == term)
     election->on_elected(election, term);

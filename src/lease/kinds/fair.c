@@ -2,13 +2,14 @@
  *
  *    acquire --> a ticket in the server's queue --first in the queue, and the lock is free--> held
  *                  | each attempt renews the place; without attempts it expires
- *                  +--cancel, close, timeout--> removed; the next one is woken if this was its turn
+ *                  +--cancel, close, timeout--> removed; if it was the first and the lock is
+ *                                               free, the next waiter is woken
  *
  * The key is the plain lock's, so that both exclude each other; only fair locks respect the
  * queue. The order is that of the first attempts at the server. A release wakes the first waiter
- * by its ticket: all waiters get the message, and the others ignore it. They ask again when the
- * first place would expire, or earlier by polling; then one of them removes the dead waiter and
- * wakes the next. */
+ * by its ticket: all waiters get the message, and the others ignore it. Each waiter also asks when
+ * the first place would expire, or earlier by polling. Its script removes a first waiter whose
+ * place has expired, and wakes the next one. */
 #include "lease/kinds/fair.h"
 
 #include "core/call/publish.h"

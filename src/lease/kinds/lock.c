@@ -13,7 +13,7 @@ struct belay_lock {
   belay_lock_cb op_cb, extend_cb;
   belay_lock_close_cb close_cb;
   void *data;
-  belay__lease_t lease; /* and behind its members the key, and the label */
+  belay__lease_t lease; /* followed by more members, the key, the kind's extra and the label */
 };
 
 static size_t size_of(size_t members, size_t key_len, size_t label_len) {
@@ -30,15 +30,15 @@ belay__lease_t *belay__lock_lease(const belay_lock_t *lock) {
 
 /* ---- the kind ---- */
 
-/* [hands over][fenced] */
+/* Indexes: the attempt receives a hand-over; the script counts the grants. */
 static const belay__script_t *const acquire_scripts[2][2] = {
     {&belay__script_lock_acquire, &belay__script_lock_acquire_fenced},
     {&belay__script_lock_hand_over, &belay__script_lock_hand_over_fenced},
 };
 
-/* True if this attempt uses the native command: it is the first one, the server has the command,
- * and no script must assign a fencing number. Later attempts use the script, because its reply has
- * the remaining time of the holder. */
+/* True if an attempt without a hand-over uses the native SET NX GET: it is the first attempt of the
+ * acquire, the server has the command, and no script must assign a fencing number. Later attempts
+ * use the script, because its reply has the remaining time of the holder. */
 static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
   return lease->attempts <= 1 && !belay__lease_counts(lease) &&
          belay__client_can(client, BELAY__SET_NX_GET);
@@ -77,7 +77,7 @@ static int own_token_status(const belay__lease_t *lease) {
   return lease->members == 1 ? 0 : BELAY_EDUPLICATE;
 }
 
-/* SET NX GET: nil is granted. */
+/* Reads the reply of SET NX GET: nil if the lock was granted, else the token in the key. */
 static int read_set(const belay__lease_t *lease, const belay__reply_t *reply) {
   if (reply->type == BELAY__REPLY_NIL)
     return 0;
@@ -340,7 +340,8 @@ uint64_t belay_lock_fence(const belay_lock_t *lock) {
   return belay_lock_remaining_us(lock) > 0 ? lock->lease.fence : 0;
 }
 
-/* Writes the value of the key: the owner if there is one, else the token. */
+/* Writes the public token: of a reentrant lock the value of the key, with the owner; otherwise the
+ * lease's token. */
 static size_t put_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
   if (!lease->config->kind->owned)
     return belay__lease_token(lease, out);

@@ -37,7 +37,7 @@ static int compare(const belay_client_t *client, const belay_client_t *other, si
   return BELAY_EDUPLICATE;
 }
 
-/* Checks the clients and options of a quorum, and sets options with another default. */
+/* Checks the clients and options of a quorum. An automatic quarantine becomes on. */
 static int check_quorum(belay_client_t *const *clients, size_t n, belay_lock_options_t *options) {
   belay_t *belay = clients[0]->belay;
   if (options->quarantine == BELAY_QUARANTINE_AUTO)
@@ -97,7 +97,8 @@ static int check_owner(belay_t *belay, size_t n, const belay_lock_options_t *o) 
   return error != 0 ? error : belay__check_bytes(belay, "owner", o->owner, 1, OWNER_MAX);
 }
 
-/* Draws the client's random bytes, with which its owners differ from those of other clients. */
+/* Draws the client's instance, once: random bytes that distinguish its owners from those of other
+ * clients. */
 static int draw_instance(belay_client_t *client) {
   if (client->has_instance)
     return 0;

@@ -4,13 +4,13 @@
 #include "core/client/ranges.h"
 #include "core/key/key.h"
 
-#define TTL_MS INT64_C(10000)     /* where none is given */
-#define MAX_TTL_MS INT64_C(30000) /* of a namespace with a quarantine, where none is given */
+#define TTL_MS INT64_C(10000)     /* default of ttl_ms */
+#define MAX_TTL_MS INT64_C(30000) /* default of max_ttl_ms */
 #define TIMEOUT_MAX_MS INT64_C(600000)
-#define NODE_TIMEOUT_MS INT64_C(50) /* default timeout of one of several nodes */
-#define NODE_TIMEOUT_LEAST_MS INT64_C(5)
+#define NODE_TIMEOUT_MS INT64_C(50)      /* longest default timeout with several nodes */
+#define NODE_TIMEOUT_LEAST_MS INT64_C(5) /* shortest one, and lower limit of the maximum */
 #define BACKOFF_MAX_MS INT64_C(300)
-#define TTL_PART 10 /* and all one after the other no more than a tenth of the ttl */
+#define TTL_PART 10 /* several nodes: the timeout is at most a tenth of the ttl */
 
 void belay_lock_options_init(belay_lock_options_t *options) {
   if (options == NULL)
@@ -43,8 +43,8 @@ static int64_t at_least(int64_t value, int64_t least) {
   return value > least ? value : least;
 }
 
-/* How long one call may take by default; in a quorum, so that it is through within a tenth of the
- * ttl. */
+/* Default timeout of one call. With several nodes the timeouts of n calls one after another are a
+ * tenth of the ttl, but each is 5 to 50 ms. */
 static int64_t default_timeout(const belay_client_t *client, size_t n, int64_t ttl) {
   if (n == 1)
     return client->timeout_ms;
@@ -76,7 +76,8 @@ static bool has_quarantine(const belay_lock_options_t *o) {
   return o->quarantine == BELAY_QUARANTINE_ON || o->quarantine == BELAY_QUARANTINE_TRUST;
 }
 
-/* The marker is on one server of a cluster, and says nothing of the others. */
+/* The marker key of the quarantine is on one server of a cluster. It proves nothing about the other
+ * servers. */
 static int check_deployment(const belay_client_t *client, bool quarantine) {
   if (!quarantine || !client->node_ops->by_slots)
     return 0;
@@ -112,8 +113,8 @@ static int check_dependent(const belay_client_t *client, size_t n, const belay_l
                            int64_t ttl) {
   int64_t most = n == 1 ? TIMEOUT_MAX_MS : at_least(ttl / TTL_PART, NODE_TIMEOUT_LEAST_MS);
   int64_t timeout = or_default(o->timeout_ms, default_timeout(client, n, ttl));
-  int64_t stall =
-      client->stall_timeout_ms / 2; /* a server that waits for its replicas is not away */
+  /* A connection must not count as stalled while its server waits for replicas. */
+  int64_t stall = client->stall_timeout_ms / 2;
   const struct {
     const char *name;
     int64_t value, min, max;

@@ -57,7 +57,7 @@ static belay_vote_t vote_of(int status) {
   return BELAY_VOTE_REFUSED;
 }
 
-/* Rounded up: 0 means that it is not known. */
+/* Time until the member's server may vote, in ms, rounded up; 0: not known. */
 static int64_t quarantine_ms(const belay__member_t *member) {
   if (!belay__quarantine_known(member))
     return 0;

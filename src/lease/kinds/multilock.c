@@ -20,8 +20,8 @@
  * names. For that reason a member that is lost during an acquire is not taken again alone: all
  * are released, and the first one is taken again.
  *
- * A member's notice comes from its task, and the owner is notified there. Decisions inside a
- * call of the owner are reported from the multilock's own task. */
+ * A member's notice comes from its task, and the owner is notified there. Decisions elsewhere (in a
+ * call of the owner, in the timer) are reported from the multilock's own task. */
 #include "lease/kinds/multilock.h"
 
 #include <assert.h>
@@ -32,11 +32,11 @@
 #include "scripts.gen.h"
 
 typedef enum state {
-  IDLE,          /* new, released, or the acquire failed */
+  IDLE,          /* new, released or lost, or the acquire failed; all members have ended */
   ACQUIRING,     /* the member `at` is being acquired; those before it are held */
-  HELD,          /* all members are held, and the owner was notified */
-  RELEASING,     /* the owner releases it, and not all members have ended */
-  ROLLING_BACK,  /* an acquire failed, or a member was lost; op_pending: an acquire follows */
+  HELD,          /* all members are held; the owner is notified at once */
+  RELEASING,     /* the owner releases the lock, and not all members have ended */
+  ROLLING_BACK,  /* an acquire failed or a member was lost, and not all members have ended */
   CLIENT_CLOSED, /* a client closed, so the lock is lost; the handle still exists */
   CLOSING        /* the owner closed the handle */
 } state_t;
@@ -65,8 +65,8 @@ static void end_op(belay_multilock_t *multilock, int status) {
   belay__defer(multilock->belay, &multilock->task);
 }
 
-/* True if nothing is held, no operation runs, and no notification is due. A late notification
- * would seem to belong to the next operation. */
+/* True if no member is held, has a pending operation, or has a notice to give. A late notice would
+ * seem to belong to the next operation. */
 static bool is_settled(const belay_multilock_t *multilock) {
   for (unsigned i = 0; i < multilock->members; i++) {
     const belay__lease_t *lease = &multilock->member[i].lease;
@@ -124,7 +124,7 @@ static state_t acquire_member(belay_multilock_t *multilock, unsigned at) {
 static state_t roll_back(belay_multilock_t *multilock) {
   for (unsigned i = 0; i < multilock->members; i++) {
     belay__lease_t *lease = &multilock->member[i].lease;
-    if (belay__lease_is_held(lease) && !belay__is_pending(lease->op)) /* it may just be lost */
+    if (belay__lease_is_held(lease) && !belay__is_pending(lease->op)) /* fails past the deadline */
       (void)belay__lease_release(lease, lease->config->timeout);
   }
   if (!is_settled(multilock))
@@ -132,13 +132,13 @@ static state_t roll_back(belay_multilock_t *multilock) {
   return multilock->op_pending && !multilock->op_done ? acquire_member(multilock, 0) : IDLE;
 }
 
-/* Cancels the acquire of the current member. Returns the next state. */
+/* Cancels the acquire of the current member, and rolls back. Returns the next state. */
 static state_t cancel_member(belay_multilock_t *multilock) {
   (void)belay__lease_cancel(&multilock->member[multilock->at].lease); /* it may have ended */
   return roll_back(multilock);
 }
 
-/* A member ended before all are held. Returns the next state. */
+/* A member is lost before all are held. Rolls back. If no wait is left, the acquire ends. */
 static state_t lose_member(belay_multilock_t *multilock) {
   if (multilock->wait_until == 0 || wait_is_over(multilock))
     end_op(multilock, BELAY_EEXPIRED);
@@ -193,7 +193,7 @@ static state_t close_all(belay_multilock_t *multilock) {
   return CLOSING;
 }
 
-/* No acquire is possible any more. Returns the next state. */
+/* A client closed, so no acquire is possible any more. Returns the next state. */
 static state_t end_with_client(belay_multilock_t *multilock) {
   if (multilock->state == HELD) {
     multilock->loss_due = true;
@@ -211,8 +211,8 @@ static bool same_server(const belay__member_t *a, const belay__member_t *b) {
          a->client->db == b->client->db;
 }
 
-/* True if this multilock holds one of the keys already: the same server behind another URL granted
- * it. */
+/* True if an earlier member has one of the keys on the same server, because two URLs lead to that
+ * server. */
 static bool holds_common_key(belay__lease_t *lease) {
   const belay__multilock_member_t *member = member_of(lease);
   for (const belay__multilock_member_t *held = member->multilock->member; held < member; held++)

@@ -8,7 +8,7 @@
 #include "lease/kinds/lock.h"
 #include "lease/kinds/multilock.h"
 
-/* The key of a name, and where it lives. */
+/* The key of a name, its client and its slot. */
 typedef struct name_key {
   belay_client_t *client;
   const char *key;

@@ -2,10 +2,11 @@
  * tokens of the holds.
  *
  *    KEY          <the client's 40 digits>:<the owner>
- *    KEY::holds   token of a hold -> its end, and the number of holds with it
+ *    KEY::holds   token of a hold -> its end, and the number of holds when it was granted
  *
  * A client that uses the key as a plain lock sees it held or free. Each handle is a lease of its
- * own and asks the server itself: a holder's further handle must not queue behind another owner.
+ * own and asks the server itself: another handle of the present owner must not queue behind a
+ * waiter of another owner.
  * There is no quorum form: the servers could count different numbers of holds and disagree about
  * the last one. */
 #include "lease/kinds/lock.h"

@@ -1,10 +1,11 @@
 /* Readers and writers: a lease in one of two modes.
  *
  *    KEY             the writer's token
- *    KEY::readers    the readers' tokens, by their ends
+ *    KEY::readers    the readers' tokens, each with the end of its hold
  *    KEY::waiting    tickets of readers that wait behind a waiting writer
  *    KEY::writers    tickets of waiting writers
- *    KEY::admitted   tickets of readers before which a writer was granted: they are next
+ *    KEY::admitted   tickets of readers that waited while a writer held the lock: they go before
+ *                    waiting writers
  *
  * A ticket expires waiter_ttl after its owner's last attempt. lease->mode is the present mode,
  * lease->next_mode the mode for the next extend, lease->sent_mode the mode of the extend in
@@ -19,8 +20,9 @@
 
 static const char *const suffixes[] = {"::readers", "::waiting", "::writers", "::admitted", NULL};
 
-/* Adds the token of the reader before this one in the client's queue. Only that reader had a
- * ticket; its turn is also the turn of the readers behind it. */
+/* Adds the token of the reader whose grant gave this one its turn in the client's queue; otherwise
+ * ''. Only that reader had a place on the server. While it holds the lock, the server admits the
+ * readers behind it, too. */
 static void put_granted_token(const belay__lease_t *lease, belay__call_t *call) {
   char text[BELAY__TOKEN_TEXT_MAX];
   size_t len = 0;

@@ -1,8 +1,9 @@
-/* The semaphore: permits. Each acquire is a lease whose end the server's clock decides. One of
- * two kinds queues on the server like the fair lock; both share keys and scripts.
+/* The semaphore: permits. Each acquire is a lease whose end the server's clock decides. There are
+ * two kinds with the same keys and scripts. The fair kind queues on the server like the fair lock.
  *
  *    key, a zset: token -> its end      ::permits, a hash: token -> number of permits; used; limit
- *    ::queue, ::alive: as the fair lock's; the other kind reads them too, so as not to overtake */
+ *    ::queue, ::alive: as the fair lock's; the plain kind reads them, so that it does not overtake
+ *                      fair waiters */
 #include "belay/semaphore.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static const char *const suffixes[] = {"::permits", "::queue", "::alive", NULL};
   .acquired = belay__fair_acquired, .extend_keys = 2, .extend_args = 1,                            \
   .extend_more = extend_more, .notify_owner = belay__lock_notify
 
-/* In a client one lease asks at a time; the next one asks when the first one has its permits. */
+/* Plain: in a client one lease asks at a time. The next one asks when the first one has its permits
+ * or has given up. */
 static const belay__kind_t plain = {SEMAPHORE_KIND, .client_queue = true};
 static const belay__kind_t fair = {SEMAPHORE_KIND, .tickets = true};
 
