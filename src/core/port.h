@@ -1,12 +1,13 @@
-/* The port: the functions that the core needs from its environment. A host is one loop, a node
- * is one logical deployment.
+/* The port: the functions that the core needs from its environment. A host connects belay to one
+ * event loop. A node connects one client to its deployment: one server, or several that Sentinels,
+ * a list of addresses or a cluster combine.
  *
  *    program -> include/ -> src/lease ... -> src/core -> [ port.h ] <- adapters/{uv,redis}
  *
- * The adapters implement it with libuv and hiredis; the simulator implements it with a virtual
- * clock. Everything runs on one thread. The core never calls a function of the user inside one
- * of these calls. Completions are tasks (core/loop/loop.h) that run at the end of an entry from
- * the loop. */
+ * The adapters implement the port with libuv and hiredis; the simulator implements it with a
+ * virtual clock. Everything runs on one thread. The core runs no completion callback of the user
+ * inside these functions. Completions are tasks (core/loop/loop.h) that run at the end of an entry
+ * from the loop. */
 #ifndef BELAY_CORE_PORT_H
 #define BELAY_CORE_PORT_H
 
@@ -41,7 +42,7 @@ typedef struct belay__host_ops {
   /* Enter belay in the next loop iteration, and keep the loop alive until then. */
   void (*wake_soon)(belay_t *belay);
 
-  /* on: keep the loop alive until this is called with false. */
+  /* true: keep the loop alive until the next call with false. */
   void (*keep_alive)(belay_t *belay, bool on);
 
   /* Fill the buffer with cryptographically secure random bytes. Returns 0 or BELAY_ESYSTEM. */
@@ -50,11 +51,12 @@ typedef struct belay__host_ops {
   /* true if this process is a fork of the process that opened the host. */
   bool (*forked)(const belay_t *belay);
 
-  /* true if the program closed the loop's handles, so that the loop never calls belay again. */
+  /* true if the program closed a handle of belay in the loop; false after `close` below. The loop
+   * may then never enter belay again, except after wake_soon(). */
   bool (*dead)(const belay_t *belay);
 
-  /* Called when all clients are gone: release all resources, call belay__gone(), then free the
-   * host. */
+  /* Called once belay_close() was called and all clients are gone: release all resources, call
+   * belay__gone(), then free the host. */
   void (*close)(belay_t *belay);
 } belay__host_ops_t;
 
@@ -65,21 +67,22 @@ typedef enum belay__conn_class {
   BELAY__CLASS_LEASE,   /* acquire, renew, release; never behind a large command */
   BELAY__CLASS_DATA,    /* all other small commands */
   BELAY__CLASS_BULK,    /* large replies, sweeps */
-  BELAY__CLASS_DURABLE, /* a write followed by WAIT, which delays later commands */
+  BELAY__CLASS_DURABLE, /* a write and its WAIT, which delays later commands */
   BELAY__LANES
 } belay__conn_class_t;
 
-/* Tells the adapter what to do with a call after it passed on the reply (belay__call_reply()). */
+/* Result of belay__call_reply(): tells the adapter what to do with the call. */
 typedef enum belay__verdict {
   BELAY__VERDICT_OVER,   /* the adapter no longer owns the call */
   BELAY__VERDICT_RESEND, /* send the call again at once, on the same connection */
   /* The key belongs to another server: continue with belay__call_redirect() or
    * belay__call_stay() */
   BELAY__VERDICT_REDIRECT,
-  BELAY__VERDICT_RECONNECT /* as OVER; the adapter also drops the connection */
+  /* as OVER; the adapter also drops the connection after the replies that are still due on it */
+  BELAY__VERDICT_RECONNECT
 } belay__verdict_t;
 
-/* Features that some servers lack, or that the access rules of the user may forbid. */
+/* Features that some servers lack, or that the access rules of the server user may forbid. */
 typedef enum belay__capability {
   BELAY__SET_NX_GET, /* SET with both NX and GET */
   BELAY__BITFIELD_RO,
@@ -94,17 +97,17 @@ typedef enum belay__capability {
 
 /* The server at the other end of a connection. */
 typedef struct belay__server_info {
-  uint32_t epoch; /* Number of the connection */
+  uint32_t epoch; /* Number of the connection, counted per client from 1 */
   /* Latest time at which the server can have started, in nanoseconds of the host's clock.
    * Negative: before this machine booted */
   int64_t started_by;
   size_t run_id_len; /* Bytes of run_id; 0: the server does not report one */
   char run_id[BELAY__RUN_ID_MAX];
-  /* Number that stands for the run id in comparisons; 0: the server does not report one */
+  /* Hash of the run id, for comparisons; 0: the server does not report a run id */
   uint64_t mark;
-  /* Bytes of data_id: when this server last became a primary, and after which server. It changes
-   * with each promotion */
-  size_t data_id_len;
+  size_t data_id_len; /* Bytes of data_id */
+  /* Identifies the data with which this server last became a primary. Each promotion of the server
+   * changes it */
   char data_id[BELAY__DATA_ID_MAX];
 } belay__server_info_t;
 
@@ -113,15 +116,17 @@ static inline bool belay__server_info_is(const belay__server_info_t *server, con
   return server->run_id_len == len && memcmp(server->run_id, run_id, len) == 0;
 }
 
-/* true if two connections are known to lead to the same server. NULL: no connection. */
+/* true if two connections lead to servers with the same run id. false if there is no connection
+ * (NULL), or if a server reports no run id. */
 static inline bool belay__server_info_same(const belay__server_info_t *a,
                                            const belay__server_info_t *b) {
   return a != NULL && b != NULL && a->run_id_len > 0 &&
          belay__server_info_is(a, b->run_id, b->run_id_len);
 }
 
-/* The node owns a call from submit until belay__call_reply() or belay__call_dropped(). It links
- * the call in its queues by call->node. */
+/* The node owns a call from submit until the first of these: belay__call_reply() returns OVER or
+ * RECONNECT; belay__call_dropped() returns false; belay__call_stay(); belay__call_refused();
+ * withdraw. While the node owns a call, it links the call in its queues by call->node. */
 typedef struct belay__node_ops {
   /* Bytes of call->room, which belong to the node from submit until the call is over. The
    * content is undefined before the first submit. */
@@ -139,29 +144,32 @@ typedef struct belay__node_ops {
    *   slot that moves to another server meanwhile are an exception.
    * - The node calls belay__call_sent() when it hands a call to a connection.
    *
-   * Returns 0, BELAY_EBUSY or a lasting error of the deployment (such as BELAY_EAUTH).
+   * Returns 0, BELAY_EBUSY, BELAY_ECLOSING, a lasting error of the deployment (such as
+   * BELAY_EAUTH), or the cause of an outage.
    *
-   * A server is away while no connection to it can be made, or while it answers on none of them.
-   * The node detects this for each server, and it detects the return without a call. If all
-   * servers of a call with fail_fast are away, submit queues nothing and returns the cause. A
-   * queued call with fail_fast ends with belay__call_refused() when its server goes away. Other
-   * calls wait for the server until their deadlines. */
+   * A server is away for a call if the call's connection is up but silent. It is also away if the
+   * connection is down, and attempts to connect fail or the server is silent. The node detects the
+   * server's return without a call. If all n calls have fail_fast and a server that is away, submit
+   * queues nothing and returns the cause. A queued call with fail_fast ends with
+   * belay__call_refused() when its server goes away. Calls without fail_fast wait for the server
+   * until their deadlines. */
   int (*submit)(belay_client_t *client, belay__call_t *const *calls, size_t n);
 
-  /* Remove a call from its queue; it was not yet handed to a connection. Returns the error that
-   * explains the wait: BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EAUTH, BELAY_EBUSY. */
+  /* Remove a queued call, which was not yet handed to a connection. Returns the error that explains
+   * why the call had to wait, such as BELAY_EUNREACHABLE or BELAY_ERESOLVE. BELAY_EBUSY: its
+   * connection is up, but the call was still queued. */
   int (*withdraw)(belay_client_t *client, belay__call_t *call);
 
-  /* Called at the deadline of a call that was handed to a connection. Reports the cause as the
-   * client's last refusal (belay__client_refused()) with BELAY_EUNKNOWN. */
+  /* Called at the deadline of a call that was handed to a connection. Makes the cause the client's
+   * last refusal (belay__client_refused()), with BELAY_EUNKNOWN. */
   void (*overdue)(belay_client_t *client, belay__call_t *call);
 
-  /* Drop the connection of this call: it broke the protocol. */
+  /* Drop the connection of this call, if it is still up: a reply on it broke the protocol. */
   void (*distrust)(belay_client_t *client, belay__call_t *call);
 
   /* Concerns the connections that calls of this connection class and route used. Every
    * connection with a number up to the result is known to be closed on the server too. So the
-   * server executes nothing more that was sent on it. */
+   * server executes nothing more that was sent on these connections. */
   uint32_t (*dead_epoch)(const belay_client_t *client, belay__conn_class_t conn_class,
                          uint32_t route);
 
@@ -191,9 +199,10 @@ typedef struct belay__node_ops {
    * again. unlisten: the channel has no subscription and its linger time is over, or it was
    * evicted.
    *
-   * The node keeps one connection for all channels while there are any. It reports with
-   * belay__channel_confirmed(), belay__channel_message() and belay__channel_lost(), but never
-   * inside these two functions. It reports each message once. */
+   * While there are channels, the node keeps one connection for them (in a cluster: one for each
+   * server that has channels). The node reports with belay__channel_confirmed(),
+   * belay__channel_message() and belay__channel_lost(), but never inside these two functions. It
+   * reports each message once. */
   void (*listen)(belay_client_t *client, belay__channel_t *channel);
   void (*unlisten)(belay_client_t *client, belay__channel_t *channel);
 
@@ -202,8 +211,8 @@ typedef struct belay__node_ops {
    * as a path to out. Returns false if there is no i-th address. */
   bool (*place)(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]);
 
-  /* Create a client of the server at this address alone. It uses the user, password, TLS
-   * settings, database, timeouts and reply limit of this client. Returns 0, BELAY_ENOMEM,
+  /* Create a client of the server at this address alone. The new client uses the user, password,
+   * TLS settings, database, timeouts and reply limit of this client. Returns 0, BELAY_ENOMEM,
    * BELAY_ERESOLVE (not an address), or BELAY_ESINGLE (the deployment is one server, at another
    * address). */
   int (*visit)(belay_client_t *client, const char *place, belay_client_t **out);

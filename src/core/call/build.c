@@ -62,9 +62,8 @@ void belay__call_pool_free(belay_client_t *client) {
   client->pool_len = 0;
 }
 
-/* Make room for more bytes at the end, and for a terminating 0: hiredis reads the byte after a
- * command's name without checking the length. If memory is out, returns NULL and marks the call
- * as broken. */
+/* Enlarge the buffer until `more` bytes fit behind the command. If memory is out, returns NULL and
+ * marks the call as broken. */
 static char *enlarge(belay__call_t *call, size_t more) {
   size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
   while (cap - call->len < more)
@@ -82,6 +81,8 @@ static char *enlarge(belay__call_t *call, size_t more) {
   return data + call->len;
 }
 
+/* Make room for `more` bytes and a terminating 0: hiredis reads the byte after a command's name
+ * without checking the length. Returns the end of the command; NULL if memory is out. */
 static inline char *grow(belay__call_t *call, size_t more) {
   bool fits = call->cap - call->len > more && !call->broken;
   return fits ? call->data + call->len : enlarge(call, more + 1);
@@ -232,8 +233,8 @@ bool belay__call_become_eval(belay__call_t *call) {
   return call->as_eval;
 }
 
-/* If memory is out, the call keeps the hash, and the server answers NOSCRIPT if it does not have
- * the script. */
+/* If memory is out, the call keeps the hash. Then a server that does not have the script answers
+ * NOSCRIPT. */
 void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
   const belay__script_t *script = call->script;
   if (script == NULL)

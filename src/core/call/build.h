@@ -14,19 +14,20 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__conn_class_t conn_
  * then returns BELAY_ENOMEM. */
 
 /* Begin a command of argc arguments (its name included), or a script with this number of keys
- * and other arguments. The script is sent as hash, unless it is the first one on its connection
- * (belay__call_bring_script()). */
+ * and other arguments. The script is sent as hash, unless its text was not yet sent on the
+ * connection (belay__call_bring_script()). */
 void belay__call_command(belay__call_t *call, const char *name, size_t argc);
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args);
-/* The same, but always with the script's text. For a call that another call follows: it cannot
- * fall back to the text later. */
+/* The same, but always with the script's text. For a call that another call must follow: after a
+ * NOSCRIPT, such a call cannot be sent again with the text. */
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
                              size_t args);
 
 /* For the node, before it hands over a call: put the text of a script into the call if the text was
  * not sent on this connection before. Otherwise a script that the server does not know needs a
- * second round trip, and later calls overtake it. brought: the scripts of this connection. */
+ * second round trip, and later calls overtake the call. brought: the scripts whose text was sent on
+ * this connection; the function adds this script. */
 void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought);
 
 /* Add one argument. The second function makes it from two pieces. */
@@ -37,8 +38,8 @@ void belay__call_arg_text(belay__call_t *call, const char *text); /* with a term
 void belay__call_arg_int(belay__call_t *call, int64_t value);
 void belay__call_arg_uint(belay__call_t *call, uint64_t value);
 
-/* Allow a replica to answer this call, if the client permits that: it only reads, and slightly
- * old data is acceptable. call may be NULL. Returns call. */
+/* For a call that only reads and may get slightly old data: allow a replica to answer it, if
+ * read_from of the client permits replicas. call may be NULL. Returns call. */
 belay__call_t *belay__call_stale(belay__call_t *call);
 
 /* State that the command needs a feature that some servers lack, and for which a fallback exists.
@@ -63,11 +64,12 @@ typedef struct belay__call_parts {
 
 belay__call_parts_t belay__call_parts(const belay__call_t *call);
 
-/* Copy the arguments of another call, which is not broken, into a call that has none yet. */
+/* Copy the command and all arguments of `original`, which is not broken, into a call that has none
+ * yet. */
 void belay__call_repeat(belay__call_t *call, const belay__call_t *original);
 
 /* Create the same command again, to be sent alone. Call this inside `done`. The copy has the
- * same deadline, route, owner and `settled`; set `done`. NULL if memory is out. */
+ * same deadline, route, owner and `settled`. The caller sets `done`. NULL if memory is out. */
 belay__call_t *belay__call_copy(const belay__call_t *call);
 
 /* ---- for call.c ---- */
@@ -78,7 +80,8 @@ void belay__call_recycle(belay__call_t *call);
 /* true for a script with more than one key. */
 bool belay__call_has_keys(const belay__call_t *call);
 
-/* Hide the call's arguments where the server repeats them. but_keys: do not hide keys of belay. */
+/* Hide the call's arguments where the server's text repeats them. but_keys: do not hide keys that
+ * begin with the client's namespace. */
 void belay__call_redact(const belay__call_t *call, belay__redacted_t *redacted, bool but_keys);
 
 /* Replace the script's hash with its text; false if memory is out. */

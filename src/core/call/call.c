@@ -51,7 +51,7 @@ static void notify_owner(belay__call_t *call, const belay__result_t *result) {
   done(call, result);
 }
 
-/* End the call: notify its owner if it still waits, and give the call back to the pool. */
+/* End the call: run `settled` if the call is LATE, else `done`. Then give it back to the pool. */
 static void finish_call(belay__call_t *call, const belay__result_t *result) {
   if (call->state == BELAY__CALL_LATE) {
     if (result->outcome == BELAY_OUTCOME_REPLY)
@@ -71,7 +71,7 @@ static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error)
   finish_call(call, &(belay__result_t){.outcome = outcome, .error = error});
 }
 
-/* The reply may still come; the owner is notified now. */
+/* Notify the owner of UNKNOWN; the reply may still arrive. */
 static void be_late(belay__call_t *call, int error) {
   call->state = BELAY__CALL_LATE;
   notify_owner(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = error});
@@ -169,7 +169,8 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch) {
   trace_call(call, BELAY_TRACE_SENT, BELAY_OUTCOME_UNKNOWN, 0);
 }
 
-/* Back off after a temporary refusal. Returns false if there is no time for another try. */
+/* Back off after a temporary refusal. Returns false if the call may not be retried, or if the delay
+ * would end after the deadline. */
 static bool rest_call(belay__call_t *call, int error) {
   belay_t *belay = call->client->belay;
   uint64_t when =
@@ -177,7 +178,7 @@ static bool rest_call(belay__call_t *call, int error) {
   if (when >= call->deadline || call->follows || call->followed || call->no_retry || call->no_rest)
     return false;
   call->state = BELAY__CALL_RESTING;
-  /* do not wait for a replica that cannot answer now: the primary may be able to */
+  /* retry on the primary: it may be able to answer when this replica cannot */
   call->stale = false;
   /* first_sent stays: it only shortens the validity that a lease computes */
   call->last_error = error;
@@ -206,9 +207,9 @@ void belay__call_hurry_rests(belay_client_t *client) {
   }
 }
 
-/* End the call with a refusal. A script may have written before the error that stopped it. It
- * has not if the table says so, or if the server names the line and the script's first write is
- * behind that line. */
+/* End the call with a refusal. A script may have written before the error that stopped it. The
+ * script wrote nothing if the table says so, or if the server names a line within the script's
+ * clean_lines. */
 static void refuse_call(belay__call_t *call, const belay__refusal_t *refusal,
                         const belay__reply_t *reply) {
   bool may_have_written = call->script != NULL && refusal->may_have_written;
@@ -239,7 +240,7 @@ int belay__call_blame(const belay__call_t *call, int error, const char *text) {
   return belay__call_blame_key(call, key, key_len, error, text, strlen(text));
 }
 
-/* true if the error of a script names one of several keys: it contains the namespace and "::". */
+/* true if the error names a key of the client: it contains the namespace and "::". */
 static bool names_a_key(const belay_client_t *client, const belay__reply_t *reply) {
   const char *at = reply->str, *end = at + reply->len;
   while ((at = memmem(at, (size_t)(end - at), client->prefix, client->prefix_len)) != NULL) {
@@ -271,8 +272,8 @@ static void blame_line(const belay__call_t *call, int error, const belay__reply_
   belay__client_refused(call->client, error, about, strlen(about));
 }
 
-/* Keep the server's error text. If the error concerns existing data, put the key before the
- * text; of several keys, the first. */
+/* Keep the server's error text as the client's last refusal. If the error concerns a key and the
+ * text names no key, put the call's first key before the text. */
 static void keep_refusal(const belay__call_t *call, const belay__refusal_t *refusal,
                          const belay__reply_t *reply) {
   char text[BELAY__WORDS_MAX], about[BELAY__WORDS_MAX];
@@ -297,7 +298,7 @@ bool belay__call_may_redirect(const belay__call_t *call) {
   return call->state == BELAY__CALL_SENT && !call->no_retry && call->hops < HOPS_MAX;
 }
 
-/* The server did not execute the call; it starts again. */
+/* Start the call again: the server did not execute it. */
 static void restart(belay__call_t *call) {
   call->state = BELAY__CALL_QUEUED;
   call->first_sent = 0;
@@ -349,7 +350,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ENOMEM);
     return BELAY__VERDICT_OVER;
   }
-  /* the error was raised by a script after it started */
+  /* the script had started when the error was raised */
   bool raised = memcmp(reply->str, "ERR ", reply->len < 4 ? reply->len : 4) == 0;
   if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;

@@ -9,8 +9,9 @@
  *                     deadline: UNKNOWN, then LATE <-----------------+
  *                                              +--reply or drop--> settled, over
  *
- * `done` is called exactly once, `settled` at most once and after `done`. When the last of them
- * has returned, the call goes back to its client's pool. Neither is called inside
+ * `done` is called once after a successful send, unless the call is abandoned before.
+ * `settled` is called at most once, when a LATE call ends. When the call is over and the last
+ * callback has returned, the call goes back to its client's pool. Neither callback is called inside
  * belay__call_send(). */
 #ifndef BELAY_CORE_CALL_CALL_H
 #define BELAY_CORE_CALL_CALL_H
@@ -18,18 +19,19 @@
 #include "core/call/build.h"
 #include "core/call/state.h"
 
-/* Report that the value at a key of the call is not valid: the detail becomes the key and text.
- * The first function is for the first key. Both return error. */
+/* Report that the value at a key of the call is not valid: the client's last refusal becomes
+ * `error`, with "KEY: TEXT". The first function uses the call's first key. Both return error. */
 int belay__call_blame(const belay__call_t *call, int error, const char *text);
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len);
 
-/* Send n calls, all or none. joined: contiguous on one connection. Sets call->place where a call
- * has one. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting error of the deployment, such as
- * BELAY_EAUTH. On an error no callback runs, and all calls go back to the pool. */
+/* Send n calls, all or none. joined: contiguous on one connection. If a call has a
+ * place, *call->place becomes the call. Returns 0, BELAY_ENOMEM (also if a call is broken),
+ * BELAY_EBUSY or another error of node_ops->submit. On an error no callback runs, and all calls go
+ * back to the pool. */
 int belay__call_send(belay__call_t **calls, size_t n, bool joined);
 
-/* A call that has an owner, and the owner's pointer to it (*place, which is NULL before):
+/* *place is the owner's pointer to its call. It is NULL before the call is started:
  *
  *    NULL --start--> the call --it ends--> NULL, then done is called
  *                      |  ^ |--cancel--> NULL; no callback runs
@@ -37,16 +39,17 @@ int belay__call_send(belay__call_t **calls, size_t n, bool joined);
  *                      +--own (from another place)--> NULL
  *
  * A LATE call has no place any more: its owner was notified of UNKNOWN. belay__call_own() gives
- * it a place again; then `done` runs with the late reply. */
+ * the call a place again. Then the new `done` runs when the late reply arrives, or when the
+ * connection is lost. */
 
-/* Send one call. NULL: memory was out. Returns as belay__call_send() does. */
+/* Send one call. call: NULL if memory was out. Returns as belay__call_send() does. */
 int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
 /* Transfer a call that was sent, or is LATE, to another owner. */
 void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
-/* Abandon the call in *place, if any. Returns true if the server may have executed it, or may
- * still execute it. */
+/* Abandon the call in *place, if any (belay__call_abandon()), and set *place to NULL. Returns true
+ * if the server may have executed the call, or may still execute it. */
 bool belay__call_cancel(belay__call_t **place);
 
 /* Drop the callbacks of a call: neither `done` nor `settled` will run, and the call is not retried.
@@ -73,31 +76,34 @@ void belay__call_distrust(belay__call_t *call, const belay__reply_t *reply);
 /* Report that a call was handed to the connection with this number. */
 void belay__call_sent(belay__call_t *call, uint32_t epoch);
 
-/* Call this before belay__call_reply(). Returns the feature that the connection lacks from now
- * on, as a bit of a belay__capability_t; 0: no news. */
+/* Call this before belay__call_reply(). Sets call->denied. Returns the bit
+ * 1 << belay__capability_t of the feature that the connection lacks from now on; 0: none. */
 unsigned belay__call_denied(belay__call_t *call, const belay__reply_t *reply);
 
 /* Pass on the reply to a call. */
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
 
-/* After BELAY__VERDICT_REDIRECT, for the call and all calls that must follow it, once they have
- * been answered too.
+/* After BELAY__VERDICT_REDIRECT, for the call and all calls that must follow it, once the server
+ * has answered them too.
  *
  * - belay__call_may_redirect(): true if the call may go to another server.
- * - belay__call_redirect(): the call goes there, as if it had not been sent.
- * - belay__call_stay(): the call does not go there and ends with `error`. With
- *   BELAY_ECLUSTERDOWN it is retried later if it may be retried and there is time. reply: the
+ * - belay__call_redirect(): the call is QUEUED again, as if it had not been sent. The node sends
+ *   the call to the other server.
+ * - belay__call_stay(): the call does not go to another server and ends with `error`. With
+ *   BELAY_ECLUSTERDOWN, the call rests first if it may be retried and there is time. reply: the
  *   cause, or NULL. */
 bool belay__call_may_redirect(const belay__call_t *call);
 void belay__call_redirect(belay__call_t *call);
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error);
 
-/* Report that the connection of a call is gone, or will never exist. Returns true if no byte of
- * the call left and its caller still waits: queue it again. Otherwise the call is over, with
- * `error` as the cause. */
+/* Report that the connection of a call is gone. sent: true if a byte of the call may have left.
+ * Returns true if no byte left and the call is not LATE: queue the call again. Otherwise the call
+ * is over: UNKNOWN if it was sent, else NOT_SENT, with BELAY_EPROTO if that is `error`, else
+ * BELAY_EUNKNOWN. */
 bool belay__call_dropped(belay__call_t *call, bool sent, int error);
 
-/* End a queued call, because the deployment refuses all calls for a lasting reason. */
+/* End a queued call as NOT_SENT: the deployment refuses all calls for a lasting reason, the server
+ * of a call with fail_fast is away, or the call before it, which it must follow, is not sent. */
 void belay__call_refused(belay__call_t *call, int error);
 
 #endif /* BELAY_CORE_CALL_CALL_H */

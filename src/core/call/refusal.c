@@ -4,13 +4,13 @@
 
 #include "belay/error.h"
 
-/* After a renewal, release or undo, a lease treats every refusal except BELAY_EWRONGTYPE as
- * indefinite, and sends the command again until its deadline. A waiter continues after the
- * refusals that belay_err_retryable() calls temporary.
+/* After a renewal, release or undo, a lease treats every refusal as indefinite, and sends the
+ * command again until its deadline. Exception: BELAY_EWRONGTYPE for a lease with one key, which
+ * shows that the key is not the lease's. A waiter stops if belay__refusal_is_lasting() is true.
  *
  * Inside a script, a server checks memory, disk, replicas and its own role before the script's
- * first write. The scripts of belay check their keys before they write. So these refusals mean
- * that nothing was written. Only permissions are checked command by command. */
+ * first write. The scripts of belay check their keys before they write. So rows with `false` mean
+ * that nothing was written. Servers check permissions for each command, also after a write. */
 static const belay__refusal_t table[] = {
     {"NOSCRIPT", BELAY_EREFUSED, BELAY__REMEDY_EVAL, false},
     {"TRYAGAIN", BELAY_ECLUSTERDOWN, BELAY__REMEDY_RETRY, false},

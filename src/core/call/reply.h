@@ -26,7 +26,8 @@ struct belay__reply {
   size_t count;
 };
 
-/* Each of these functions returns true and sets *out, or returns false.
+/* Each of the next three functions returns true and sets *out if the reply has the described form,
+ * else returns false.
  *
  * An integer within min..max. */
 bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max, int64_t *out);
@@ -34,11 +35,11 @@ bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max,
 /* A string of decimal digits, a number within min..max. */
 bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out);
 
-/* A string that is a 64-bit number as the server writes it, without leading zeros. */
+/* A string that is a signed 64-bit number as the server writes it, without leading zeros. */
 bool belay__reply_int64(const belay__reply_t *reply, int64_t *out);
 
-/* The value of a field of INFO, whose lines are "name:value". It has *len bytes, without the
- * line end. NULL if the reply is not a string or has no such line. */
+/* The value of a field of INFO, whose lines are "name:value". The value has *len bytes, without
+ * the line end. NULL if the reply is not a string or has no such line. */
 const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len);
 
 /* The same as a number: decimal digits, within min..max. Returns true and sets *out, or false. */

@@ -14,8 +14,9 @@ struct belay__script {
   const char *sha1; /* SHA1 of the text, 40 hexadecimal digits */
   const char *text; /* Text for EVAL */
   size_t len;
-  /* Number of lines before the first write: an error on one of these lines means that nothing
-   * was written. UINT_MAX: the script never writes */
+  /* Number of lines at the start of the text on which an error means that nothing was written. The
+   * line of the first write can be the last of them: a write that fails writes nothing. UINT_MAX:
+   * the script never writes */
   unsigned clean_lines;
   unsigned index; /* Number of the script, from 0 to BELAY__SCRIPTS_MAX - 1 */
   /* Variant that runs several calls in one command; NULL: calls are not batched. KEYS: the keys
@@ -32,8 +33,8 @@ typedef struct belay__scripts {
 /* Add a script to the set. Returns true if it was there already. */
 bool belay__scripts_add(belay__scripts_t *scripts, const belay__script_t *script);
 
-/* A line of the script, numbered from 1, without its end and without the text before its first
- * call(). "" if there is no such line. */
+/* A line of the script, numbered from 1, without the line end. The result begins at the first
+ * "call(" of the line, or behind the indentation if there is none. "" if there is no such line. */
 const char *belay__script_line(const belay__script_t *script, unsigned number, size_t *len);
 
 #endif /* BELAY_CORE_CALL_SCRIPT_H */

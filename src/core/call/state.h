@@ -36,29 +36,30 @@ struct belay__call {
 
   uint64_t id;      /* Number of the call, counted per client from 1 */
   uint64_t started; /* Time of belay__call_send(), in nanoseconds */
-  /* Time at which the call ends for its owner, in nanoseconds. 0 before sending: timeout_ms of
-   * the client from then on */
+  /* Time at which the call ends for its owner, in nanoseconds. 0 before belay__call_send(): the
+   * client's timeout_ms after that call */
   uint64_t deadline;
-  /* Earliest time at which a byte may have left, in nanoseconds; 0: none left */
+  /* Earliest time at which a byte may have left, in nanoseconds; 0: none left, or the server did
+   * not execute the call then (a redirection, or a script that the server does not have) */
   uint64_t first_sent;
   uint32_t epoch; /* Number of the connection that the call was last handed to; 0: none */
   /* Calls of one connection class with the same route share a connection where their keys
-   * permit. Of a call without a key it gives the slot (core/key/key.h) */
+   * permit. The route of a call without a key also gives the call's slot (core/key/key.h) */
   uint32_t route;
 
   uint8_t state;      /* A belay__call_state_t */
   uint8_t conn_class; /* A belay__conn_class_t */
   uint8_t tries;      /* Number of rests so far */
-  uint8_t hops;       /* Redirections since the call last started */
-  /* true if the client's limits do not apply, because the call gives something back */
+  uint8_t hops;       /* Redirections since the last rest */
+  /* true if max_bytes and max_pending do not apply, because the call gives something back */
   bool urgent;
-  /* true if the call is not sent again after a refusal: it would run after calls that were sent
-   * later */
+  /* true if the call is not sent again after any refusal (retry, redirection, script text): it
+   * would run after calls that were sent later */
   bool no_retry;
-  /* true if the call must follow the previous one on the same connection. It is not sent again
-   * after a refusal */
+  /* true if the call must follow the previous one on the same connection. It never rests, and a
+   * redirection moves it only together with the previous one */
   bool follows;
-  /* true if another call must follow this one. It is not sent again after a refusal */
+  /* true if another call must follow this one. This call never rests */
   bool followed;
   bool stale;   /* true after belay__call_stale(): a replica may answer */
   bool as_eval; /* true if the command contains the script's text instead of its hash */
@@ -69,10 +70,10 @@ struct belay__call {
   bool broken;    /* true if memory ran out while the call was built */
   uint8_t needs;  /* Feature that the server must have: 1 + a belay__capability_t; 0: none */
   bool denied;    /* true if the server refused the needed feature; see belay__call_needs() */
-  int last_error; /* Error of the refusal before a rest */
+  int last_error; /* Error of the refusal before the last rest; 0: no rest yet */
 
-  size_t tail; /* Offset of the arguments after the script */
-  /* Offset of the publish command that the node selects (core/call/publish.h); 0: none */
+  size_t tail; /* Offset in data of the argument after the script's hash or text */
+  /* Offset in data of the publish command that the node selects (core/call/publish.h); 0: none */
   size_t publisher;
   size_t len, cap;
   char *data; /* The command in the wire format */

@@ -86,7 +86,7 @@ static void on_timer(belay__timer_t *timer) {
   set_timer(client);
 }
 
-/* Leave the channel that has lingered longest. Returns false if there is none. */
+/* Drop the channel that has lingered longest. Returns false if no channel lingers. */
 static bool evict(belay_client_t *client) {
   belay__list_t *lingering = &client->channels.lingering;
   if (belay__list_empty(lingering))
@@ -200,7 +200,7 @@ void belay__channel_lost(belay__channel_t *channel, int error) {
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len) {
   belay__channel_t *channel = belay__channel_find(client, name, name_len);
-  /* otherwise the message belongs to a subscription that was given up */
+  /* otherwise the client has ended this subscription, or the server has not confirmed it yet */
   if (channel != NULL && channel->up)
     notify_all(channel, BELAY__CHANNEL_MESSAGE, data, len, 0);
 }

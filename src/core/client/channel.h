@@ -1,5 +1,5 @@
-/* Channels that a client subscribes to, on one connection for all subscriptions. Messages are
- * hints: they are lost with each connection.
+/* Channels that a client subscribes to, on one connection (in a cluster: one for each server).
+ * Messages are hints: while the connection is down, messages are lost.
  *
  *    belay__listen() --> requested --the node subscribes--> confirmed: UP
  *                          ^                                    |
@@ -15,8 +15,8 @@
 typedef struct belay__subscription belay__subscription_t;
 
 typedef enum belay__channel_event {
-  /* The server confirmed the subscription: from now on messages arrive. Reported first, and
-   * after each gap */
+  /* The server confirmed the subscription: from now on messages arrive. Reported
+   * first (unless the channel was up at belay__listen()), and after each gap */
   BELAY__CHANNEL_UP,
   BELAY__CHANNEL_MESSAGE, /* a message arrived */
   /* Messages are lost from now on. Reported to a subscription that was UP. Also reported, once
@@ -29,8 +29,11 @@ typedef enum belay__channel_event {
 struct belay__subscription {
   belay__list_t node; /* Link in the channel's list */
   belay__channel_t *channel;
-  bool up;      /* true if the owner was notified of UP, or the channel was up at belay__listen() */
-  int reported; /* Refusal that the owner was notified of; 0: none since UP */
+  /* true if the owner was notified of UP, or the channel was up at belay__listen(), and no GAP was
+   * reported since */
+  bool up;
+  /* Lasting error of the last GAP that the owner was notified of; 0: none since UP */
+  int reported;
   /* Called for each event. data and len: the message; status: the cause of a GAP. Never called
    * inside belay__listen() or belay__unlisten(), which it may call. */
   void (*on_event)(belay__subscription_t *subscription, belay__channel_event_t what,
@@ -46,10 +49,11 @@ int belay__listen(belay_client_t *client, const char *name, size_t len,
 /* End a subscription; no effect if it has no channel. */
 void belay__unlisten(belay__subscription_t *subscription);
 
-/* true if messages arrive now. */
+/* true if the server has confirmed the subscription, so that messages arrive now. */
 bool belay__subscription_is_up(const belay__subscription_t *subscription);
 
-/* true if this client receives the messages that are published there now. */
+/* true if the server has confirmed this client's subscription to the channel, so that messages
+ * arrive now. */
 bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len);
 
 void belay__channels_init(belay_client_t *client);
@@ -75,9 +79,10 @@ struct belay__channel {
 
   struct {
     belay__list_t list; /* Link in a queue of the node */
-    uint64_t number;    /* Number of the subscription */
-    void *at;           /* Connection that subscribes to it; NULL: none yet */
-    bool probe;         /* true if it was refused, and the node tests whether it still is */
+    uint64_t number;    /* Position among the subscriptions sent on the connection, from 1 */
+    void *at;           /* Subscriber of the node that has the channel; NULL: none */
+    /* true if the server refused the channel, and the node tests whether it still does */
+    bool probe;
     uint8_t state;
     uint16_t slot; /* Slot in a cluster */
   } node;
@@ -93,8 +98,8 @@ void belay__channel_confirmed(belay__channel_t *channel);
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len);
 
-/* Report that the server refused the subscription, or that its connection was lost or cannot be
- * made. */
+/* Report that the server refused the subscription, that the connection for the channel was lost or
+ * cannot be made, or that the channel's slot moved to another server. */
 void belay__channel_lost(belay__channel_t *channel, int error);
 
 /* Call a function for each channel of a client. The function may listen and unlisten. */

@@ -1,5 +1,5 @@
-/* belay_client_t: the core's part of one deployment. The adapter that connects to the deployment
- * embeds it as its first member. core/client/lifecycle.h has the diagram of its states. */
+/* belay_client_t: the core's part of a client, which is connected to one deployment. The adapter's
+ * struct of the client begins with it. core/client/lifecycle.h has the diagram of its states. */
 #ifndef BELAY_CORE_CLIENT_CLIENT_H
 #define BELAY_CORE_CLIENT_CLIENT_H
 
@@ -51,7 +51,8 @@ typedef struct belay__channels {
   belay__list_t all;
   belay__list_t lingering; /* Channels without subscriptions, the longest unused first */
   size_t lingering_len;
-  belay__timer_t timer; /* End of the linger time of the first one */
+  /* End of the linger time of the first lingering channel, or earlier */
+  belay__timer_t timer;
 } belay__channels_t;
 
 /* A refusal of the server. */
@@ -67,7 +68,7 @@ struct belay_client {
   belay__closable_t closable; /* Link in belay's list */
   void *data;
 
-  uint64_t place; /* Number of the address in its URL: equal for equal URLs */
+  uint64_t place; /* Hash of the URL's addresses, primary name and database number */
   int db;         /* Database number */
   char *prefix;   /* The namespace, escaped and joined */
   size_t prefix_len;
@@ -81,7 +82,8 @@ struct belay_client {
 
   belay__refused_t refused; /* Last refusal */
 
-  /* Tells its owners from those of another client; valid if has_instance */
+  /* Part of the owner in reentrant locks: clients whose owners have the same label differ by it.
+   * Valid if has_instance */
   belay__token_t instance;
   bool has_instance;
 
@@ -96,7 +98,8 @@ struct belay_client {
 
   belay_request_t ping; /* Request of core/client/ping.c */
 
-  /* Start time of the running belay__call_send(), in nanoseconds; 0: none is running */
+  /* Time of sending for belay__call_sent(), in nanoseconds. Set during belay__call_send(), and
+   * while the node sends a batch. 0: belay__call_sent() reads the clock */
   uint64_t sending;
 
   bool closing, node_closing;
@@ -109,21 +112,24 @@ struct belay_client {
  * BELAY_ECLOSING. */
 int belay__client_check(belay_client_t *client);
 
-/* true if the text can be an owner's label, in a token or to the server: 1 to max printable
- * bytes without spaces. */
+/* true if the text can be an owner's label or a client name: 1 to max printable ASCII bytes without
+ * spaces. */
 bool belay__is_label(const char *text, size_t max);
 
 /* Keep the server's text of a refusal (core/call/error_text.h) as the client's last refusal. */
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
-/* Set belay_detail() to the last refusal if that caused this status, else to "". key: the key of a
- * BELAY_EWRONGTYPE, where several refusals may arrive before one is reported; or NULL. */
+/* Set belay_detail() to the client's last refusal if its error is this status, else to "". key: the
+ * key to name in the detail of a BELAY_EWRONGTYPE, because the last refusal may concern another
+ * key; or NULL. */
 void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);
 
-/* true if all servers have the feature and permit it. */
+/* true if all servers that the client is connected to have the feature and permit it; false without
+ * a connection. */
 bool belay__client_can(belay_client_t *client, belay__capability_t what);
 
-/* true if the server may still execute a command that was sent on connection `epoch` (0: none
- * was), although it has executed `answered`, a call of the same connection class and route. */
+/* true if a server may still execute a command that was sent on connection number `epoch` (0: none
+ * was sent), although the server has answered `answered`, a call of the same connection class and
+ * route. */
 bool belay__client_may_run(const belay_client_t *client, const belay__call_t *answered,
                            uint32_t epoch);
 

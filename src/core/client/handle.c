@@ -85,7 +85,7 @@ void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call) {
   belay__call_own(&giving->call, call, on_given_back, giving);
 }
 
-/* If the call fails, the key lives until its ttl ends. */
+/* Free the struct. If the call failed, the data that it should remove lives until its ttl ends. */
 static void ignore(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result) {
   (void)call, (void)result;
   belay__give_back_free(giving);
@@ -101,7 +101,8 @@ void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call) {
   belay__give_back_send(giving, call);
 }
 
-/* A LATE call has no deadline. */
+/* Abandon the background calls. late_only: only the LATE calls, because these have no deadline and
+ * could delay the end of the handle. */
 static void abandon_returns(belay__handle_t *handle, bool late_only) {
   for (belay__list_t *i = handle->returns.next, *next; i != &handle->returns; i = next) {
     belay__give_back_t *giving = BELAY__CONTAINER(i, belay__give_back_t, node);

@@ -10,8 +10,9 @@
  * The task is queued behind the tasks of the requests, so that their callbacks run first. A
  * closing handle keeps the loop alive.
  *
- * The keys are NAMESPACE::FAMILY::NAME::{KEY}PART. For a handle that is one object, such as a
- * Bloom filter, they are NAMESPACE::FAMILY::{NAME}PART. All keys with the same braces share a
+ * The keys are NAMESPACE::FAMILY::NAME::{KEY}PART, without "NAME::" if the handle has no name. For
+ * a handle that is one object, such as a Bloom filter, they are NAMESPACE::FAMILY::{NAME}PART. PART
+ * is empty or "::" and a word. All keys with the same braces share a
  * slot of a cluster. */
 #ifndef BELAY_CORE_CLIENT_HANDLE_H
 #define BELAY_CORE_CLIENT_HANDLE_H
@@ -60,14 +61,16 @@ struct belay__handle_type {
    * no copy */
   size_t copy_at;
 
-  /* Select another type by the options, whose ranges are checked. */
+  /* Select the type of the new handle by the options, whose ranges are already checked. */
   const belay__handle_type_t *(*variant)(const void *options);
   /* Check the options beyond their ranges, and fill the struct, which is 0 behind the handle.
-   * options: a copy, in which defaults may be resolved. */
+   * options: a copy, in which defaults may be resolved. Returns 0 or an error. On an error, init
+   * frees what it has allocated: deinit does not run. */
   int (*init)(belay__handle_t *handle, void *options);
   /* Start to end the background work. */
   void (*close)(belay__handle_t *handle);
-  /* Called when the client's close_timeout is over: end the background work now. */
+  /* End the background work now. Called if children or holds are left when the client's
+   * close_timeout is over, or when the program has closed the loop's handles. */
   void (*abort)(belay__handle_t *handle);
   /* Free the fields of the struct, after the close callback. */
   void (*deinit)(belay__handle_t *handle);
@@ -149,17 +152,17 @@ void belay__handle_detach(belay__handle_t *handle, belay__child_t *child);
 void belay__handle_retain(belay__handle_t *handle);
 void belay__handle_release(belay__handle_t *handle);
 
-/* A call that gives something back in the background. The handle is freed after it. After the
- * client's close_timeout it is abandoned. */
+/* A call that gives something back in the background, such as tokens of a limit. The handle is
+ * freed after this struct. After the client's close_timeout the call is abandoned. */
 typedef struct belay__give_back belay__give_back_t;
 struct belay__give_back {
   belay__list_t node; /* Link in handle->returns */
   belay__handle_t *handle;
   belay__call_t *call; /* The call; NULL inside `end` */
   size_t size;
-  /* Called when the call has ended. call and result are NULL if it was not sent or was
-   * abandoned: then `end` frees this struct. Otherwise `end` frees it, sends another call, or
-   * takes over the late call. */
+  /* Called when the call has ended. call and result are NULL if the call was not sent or was
+   * abandoned: then `end` must free this struct. Otherwise `end` frees this struct, sends another
+   * call, or takes over the late call. */
   void (*end)(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result);
 };
 
@@ -168,8 +171,8 @@ struct belay__give_back {
 belay__give_back_t *belay__give_back_new(belay__handle_t *handle, size_t size);
 void belay__give_back_free(belay__give_back_t *giving);
 
-/* Send a call, or take over a call that was sent. A LATE call is abandoned when the handle
- * closes. */
+/* Send an urgent call, or take over a call that was sent. When the handle closes, a LATE call is
+ * abandoned. */
 void belay__give_back_send(belay__give_back_t *giving, belay__call_t *call);
 void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call);
 
@@ -196,9 +199,9 @@ belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *
 belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
                                     size_t keys, size_t args);
 
-/* Add a key: the prefix, the key (escaped; none in a whole handle), and the end: "}", or
- * "}::part". The call's route becomes that of the key, or of the name. So calls of one key share
- * a connection and keep their order. */
+/* Add a key to the call: the prefix, the key (escaped; empty if type->whole), and the tail: "}" or
+ * "}::part". The call's route becomes the route of the key, or of the handle's name if the key is
+ * empty. So calls of one key share a connection and keep their order. */
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail);
 /* The same with an id, escaped, behind the tail. */
@@ -214,8 +217,8 @@ int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
                         const belay__request_ops_t *ops, void (*cb)(void),
                         belay__operation_t **out);
 
-/* The same with a room of this number of bytes (belay__request_room()). Returns BELAY_ENOMEM
- * too. */
+/* The same, and allocate operation->room with this number of bytes (belay__request_room()). Can
+ * also return BELAY_ENOMEM. */
 int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
                              const belay__request_ops_t *ops, void (*cb)(void), size_t room,
                              belay__operation_t **out);
@@ -226,7 +229,7 @@ typedef struct belay__fault {
   const char *text; /* Text of the detail, behind the key of the call; NULL: none */
 } belay__fault_t;
 
-/* Returns 0, or the error of faults[-1 - N] if the reply is the integer N, from -n to -1. */
+/* Returns the error of faults[-1 - N] if the reply is an integer N from -n to -1, else 0. */
 int belay__handle_fault(const belay__call_t *call, const belay__reply_t *reply,
                         const belay__fault_t *faults, size_t n);
 

@@ -33,7 +33,7 @@ typedef struct belay__range {
            : sizeof(long), long long : 8, unsigned long long : 8)
 
 /* The rows of a table: the smallest and the greatest valid value. _OR: a special value is valid
- * too. _FROM: the smallest value is that of another field. */
+ * too. _FROM: as _OR, but another field has the smallest value. */
 #define BELAY__RANGE_ROW(struct_type, field, ...)                                                  \
   {                                                                                                \
     .name = #field, .offset = offsetof(struct_type, field),                                        \

@@ -69,8 +69,8 @@ static void keep_words(belay__operation_t *operation, int status) {
     *operation->words = client->refused;
 }
 
-/* Restore the text of the refusal, so that requests that end because of this one report the same
- * text. */
+/* Make the kept text the client's last refusal again, and set belay_detail(). So requests that end
+ * because of this one report the same text. */
 static void restore_words(belay_client_t *client, int status, belay__refused_t *words) {
   client->belay->detail[0] = '\0';
   if (words == NULL)
@@ -165,7 +165,8 @@ static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_cl
 
 static void on_done_again(belay__call_t *call, const belay__result_t *result);
 
-/* A reply was lost: send the call again if the request is idempotent and there is time. */
+/* Send a call again whose reply was lost. Returns false if the request is not idempotent, the
+ * client closes, the deadline has passed, or the copy cannot be sent. */
 static bool send_again(belay__operation_t *operation, belay__call_t *call, int error) {
   belay_client_t *client = operation->client;
   if (!operation->ops->idempotent || error != BELAY_EUNKNOWN || client->closing ||
@@ -189,8 +190,8 @@ static int common_status(int first, int second) {
   return first == 0 || (second == BELAY_EUNKNOWN && first != 0) ? second : first;
 }
 
-/* The error of a call whose effect is unknown. A script that was stopped halfway was not
- * refused, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is kept. */
+/* The error of a call whose effect is unknown. A script that an error stopped halfway may have
+ * written, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is kept. */
 static int unknown_status(const belay__operation_t *operation, int error) {
   if (error != BELAY_EREFUSED)
     return error;
@@ -354,7 +355,7 @@ int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls
   operation->state = PARKED;
   if (error == BELAY_EBUSY || error == BELAY_ENOMEM)
     return error;
-  operation->status = (int16_t)error; /* the server refuses the client: report that as the result */
+  operation->status = (int16_t)error; /* the step ends with this error */
   end_of_step(operation);
   return 0;
 }

@@ -13,9 +13,9 @@
  * again ends with 0 or BELAY_EUNKNOWN: a refusal of the second attempt says nothing about the
  * first one.
  *
- * While it is not IDLE, the request is an object of the client and keeps the loop alive. Before
- * the callback runs, it is IDLE and its memory belongs to the caller. "The handle" below is the
- * object with the operation: a limiter, a topic. */
+ * While a request is not IDLE, it is an object of the client and keeps the loop alive. When the
+ * callback starts, the request is IDLE and its memory belongs to the caller. "The handle" below is
+ * the object with the operation: a limiter, a topic. */
 #ifndef BELAY_CORE_CLIENT_REQUEST_H
 #define BELAY_CORE_CLIENT_REQUEST_H
 
@@ -50,7 +50,7 @@ typedef struct belay__request_ops {
               const belay__reply_t *reply);
 
   /* Called for each call of a step that failed: refused, not sent, reply lost or wrong. Not called
-   * if the deployment refused the whole step at once. NULL: the common status is enough. */
+   * if the step could not be submitted at all. NULL: the common status is enough. */
   void (*failed)(belay__operation_t *operation, int status);
 
   /* PARKED: all calls of a step succeeded. Returns 0 after the last step, BELAY__REQUEST_PARK if
@@ -66,15 +66,17 @@ typedef struct belay__request_ops {
   void (*notify)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
   /* Called on a cancel, while PARKED or CALLING: removes the request from a queue, stops its timer,
-   * undoes its effects. sent: the server may execute the call. NULL: nothing to do. */
+   * undoes its effects. sent: the server may have executed a call, or may still execute it. NULL:
+   * nothing to do. */
   void (*left)(belay__operation_t *operation, bool sent);
 
   /* true if a call whose reply was lost is sent again while there is time. Its effect and its
    * reply must be the same however often it runs. */
   bool idempotent;
 
-  /* true if the calls of a step must follow each other. Then none is sent again, not after a
-   * refusal either. Not allowed with `idempotent`. */
+  /* true if the calls of a step must follow each other on one connection. Then no call is sent
+   * again, neither after a lost reply nor after a temporary refusal. Not allowed with
+   * `idempotent`. */
   bool joined;
 } belay__request_ops_t;
 
@@ -105,12 +107,12 @@ struct belay__operation {
   size_t room_len;
   belay__refused_t *words; /* Text of the refusal for the callback; NULL: none */
   int64_t values[BELAY__REQUEST_VALUES];
-  /* Deadline of the calls, in nanoseconds; 0: each call has timeout_ms. Set by the handle, or by
-   * the first of several steps */
+  /* Deadline of the calls, in nanoseconds; 0: each call ends timeout_ms after it is sent. Set by
+   * the handle, or by the first step if there is ops->next */
   uint64_t deadline;
   /* In read and failed: the position of the call among those sent together, from 0 */
   uint32_t index;
-  int16_t status; /* Status of the calls that are over */
+  int16_t status; /* Common status of the calls of the step that are over; then of the request */
   uint8_t state;
   bool reply_lost : 1; /* true if a reply was lost since the start or the last ops->next */
   bool asks_time : 1;  /* true if the call is TIME; see belay__servertime_begin() */
@@ -126,8 +128,8 @@ int belay__request_check(belay_client_t *client, const belay_request_t *request,
 /* The timeout of a request that was checked, in milliseconds. */
 int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_request_t *request);
 
-/* The time for which a server must keep the data that a resent call looks up, in milliseconds.
- * It ends after the last time at which the request may be sent, and is at least least_ms. */
+/* The time for which a server must keep the data that a resent call looks up, in milliseconds: a
+ * little more than the request's timeout, and at least least_ms. */
 int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request_t *request,
                                int64_t least_ms);
 
@@ -139,9 +141,9 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          void (*cb)(void), belay__operation_t **out);
 
 /* Send a call (NULL: memory was out) of a PARKED request. The deadline is operation->deadline or
- * comes from timeout_ms. Returns 0, also if the server refuses the client for a lasting reason,
- * which the callback then reports. Returns BELAY_ENOMEM or BELAY_EBUSY if the request is still
- * PARKED; the call goes back to the pool. */
+ * comes from timeout_ms. Returns 0, also if the call cannot be submitted for another reason,
+ * such as a lasting refusal or a server that is away: that ends the step with its error. Returns
+ * BELAY_ENOMEM or BELAY_EBUSY if the request is still PARKED; the call goes back to the pool. */
 int belay__request_send(belay__operation_t *operation, belay__call_t *call);
 
 /* The same for n calls at once, all or none; none if one of them is NULL. If a call fails, the
@@ -149,14 +151,15 @@ int belay__request_send(belay__operation_t *operation, belay__call_t *call);
  * first error. */
 int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls, size_t n);
 
-/* The same for calls that make() builds, one for each i below n; NULL: memory is out. */
+/* The same for calls that make() builds, one for each i below n. make() returns NULL if memory is
+ * out. */
 typedef belay__call_t *(*belay__make_call_fn)(belay__operation_t *operation, size_t i,
                                               const void *arg);
 int belay__request_send_each(belay__operation_t *operation, size_t n, belay__make_call_fn make,
                              const void *arg);
 
-/* Allocate memory for data that does not fit into values, all 0; once per request. NULL if
- * memory is out. It is freed after the callback has returned. */
+/* Allocate operation->room, all 0, for data that does not fit into values; once per request. NULL
+ * if memory is out. The room is freed after the callback has returned. */
 void *belay__request_room(belay__operation_t *operation, size_t size);
 
 /* Copy the strings of a reply to the room, as n belay_bytes_t with their bytes behind them.

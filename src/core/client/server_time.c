@@ -2,14 +2,14 @@
 
 /* Milliseconds after a reply to TIME: until FRESH_MS no operation asks, from OLD_MS on each one
  * does. In between one operation asks, and another one AGAIN_MS later if there is no reply. After a
- * round trip of more than NEAR_MS, the next operation also asks after AGAIN_MS. */
+ * round trip of more than NEAR_MS, AGAIN_MS takes the place of FRESH_MS. */
 #define FRESH_MS 60000
 #define OLD_MS 600000
 #define AGAIN_MS 5000
 #define NEAR_MS 100
 #define TIME_MAX_US INT64_C(253370764799999000) /* the end of the year 9998 */
 
-/* true if, as far as is known, the server that was asked also answers calls of this handle. */
+/* true unless calls of this handle now use another connection than the last TIME used. */
 static bool is_same_server(const belay__servertime_t *time, const belay__handle_t *handle) {
   const belay_client_t *client = handle->client;
   const belay__server_info_t *server =
@@ -54,8 +54,8 @@ int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,
       !belay__reply_number(reply->items[0], 1, TIME_MAX_US / 1000000, &seconds) ||
       !belay__reply_number(reply->items[1], 0, 999999, &us))
     return BELAY_EPROTO;
-  /* The server read its clock between the two times. The middle is wrong by at most half of the
-   * difference. */
+  /* The server read its clock between first_sent and now. The middle is wrong by at most half of
+   * the difference. */
   uint64_t took = now - call->first_sent;
   time->learnt = call->first_sent + took / 2;
   time->us = (int64_t)(seconds * 1000000 + us);

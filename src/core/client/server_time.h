@@ -5,10 +5,10 @@
  *       ^                                    |
  *       +-- ten minutes; another connection -+
  *
- * The error is at most half of the reply's round-trip time, plus the drift of the two clocks in
- * a minute. A slow answer is used for some seconds only, because this process may have caused
- * the delay. So the caller's wall clock has no effect, and most operations need not ask for the
- * time. */
+ * The error is at most half of the round-trip time of TIME, plus the drift of the two clocks since
+ * then. After a slow reply, an operation asks again after some seconds instead of a minute, because
+ * this process may have caused the delay. The wall clock of this process has no effect, and most
+ * operations need not ask for the time. */
 #ifndef BELAY_CORE_CLIENT_SERVER_TIME_H
 #define BELAY_CORE_CLIENT_SERVER_TIME_H
 
@@ -25,8 +25,9 @@ typedef struct belay__servertime {
   belay__conn_class_t conn_class; /* Connection class of the handle's calls */
 } belay__servertime_t;
 
-/* true if the next operation need not ask, at this time of the host's clock. When a new answer is
- * due, this returns false to one operation. */
+/* true if an operation that starts at time `now` of the host's clock need not ask. When the server
+ * must be asked again, this returns false to one operation (and to another one some seconds later,
+ * if no reply has arrived). */
 bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle,
                              uint64_t now);
 
@@ -39,8 +40,8 @@ int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now);
  * forgotten, and the error is returned. */
 int belay__servertime_begin(belay__servertime_t *time, const belay__handle_t *handle,
                             belay__operation_t *operation, bool needed);
-/* The first line of its ops->read. Returns true if this is the reply to TIME: then ops->read
- * returns *status. */
+/* The first line of the operation's ops->read. Returns true if this is the reply to TIME: then
+ * ops->read must return *status. */
 bool belay__servertime_learn(belay__servertime_t *time, belay__operation_t *operation,
                              const belay__call_t *call, const belay__reply_t *reply, int *status);
 
@@ -48,7 +49,7 @@ bool belay__servertime_learn(belay__servertime_t *time, belay__operation_t *oper
 belay__call_t *belay__servertime_call(const belay__servertime_t *time,
                                       const belay__handle_t *handle);
 
-/* Read the reply to TIME. Returns 0 or BELAY_EPROTO. */
+/* Read the reply to TIME, and set the server's time. Returns 0 or BELAY_EPROTO. */
 int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,
                            const belay__reply_t *reply);
 

@@ -11,7 +11,7 @@ static bool must_escape(const char *part, size_t len, size_t i) {
   return c < 0x20 || c == 0x7f || c == '%' || c == '{' || c == '}';
 }
 
-/* The number of bytes at the start that need no escaping: most bytes of most keys. */
+/* A number of bytes at the start that surely need no escaping: in most keys, most or all bytes. */
 static size_t plain_len(const char *part, size_t len) {
   size_t n = 0;
   while (n < len && part[n] > '%' && part[n] < '{' && part[n] != ':')
@@ -106,7 +106,7 @@ uint32_t belay__key_hash(const char *key, size_t len) {
 }
 
 /* Two keys that differ only in their last bytes have hashes that differ in the lower bits. The
- * slot replaces these bits, so the upper bits are mixed. */
+ * slot replaces these bits, so they are first mixed into the upper bits. */
 uint32_t belay__key_route(const char *key, size_t len) {
   uint32_t hash = belay__key_hash(key, len) * UINT32_C(0x9e3779b1);
   hash ^= hash >> 15;

@@ -33,8 +33,8 @@ size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const 
 uint32_t belay__key_hash(const char *key, size_t len);
 
 /* The route of a key: calls with the same route share a connection and so keep their order
- * (core/call/call.h). The lower 14 bits are the slot of the key (or of the escaped text in its
- * braces), the others a hash. */
+ * (core/call/state.h). key: the whole key, or only the escaped text in its braces, which has the
+ * same slot but another route. The lower 14 bits are the slot, the others a hash. */
 uint32_t belay__key_route(const char *key, size_t len);
 
 /* Write the glob pattern of Redis (KEYS, SCAN, access rules) that matches only this text. out has

@@ -7,8 +7,9 @@
 
 #define BELAY__SLOTS 16384
 
-/* The slot of a key: CRC-16/XMODEM of the text between the first '{' and the next '}', if not
- * empty, else of the whole key ("Redis cluster specification"). */
+/* The slot of a key: CRC-16/XMODEM, modulo BELAY__SLOTS, of the text between the first '{' and the
+ * next '}'. If there is no such text, or it is empty: of the whole key ("Redis cluster
+ * specification"). */
 uint16_t belay__slot(const char *key, size_t len);
 
 #endif /* BELAY_CORE_KEY_SLOT_H */

@@ -1,5 +1,5 @@
-/* A hash table whose links are inside its entries. The hash is seeded, so that a client that
- * chooses names cannot force collisions.
+/* A hash table whose links are inside its entries. The hash has a random seed, so that
+ * a party that chooses the keys cannot force collisions.
  *
  * The table doubles when it is full. If memory is out it keeps its size and becomes slower; only
  * the first allocation must succeed. Do not add or remove entries while iterating over it. */
@@ -30,6 +30,7 @@ typedef struct belay__table {
 /* true if the entry has this key. */
 typedef bool (*belay__equal_fn)(const belay__entry_t *entry, const void *key, size_t len);
 
+/* The hash of a key in this table. The first call makes the table's seed. */
 uint64_t belay__table_hash(belay_t *belay, belay__table_t *table, const void *key, size_t len);
 
 /* The entry of a key with this hash; NULL if there is none. equal: NULL accepts any entry with

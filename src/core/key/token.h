@@ -1,5 +1,5 @@
-/* Tokens: they identify the holder of a lease. On the server: 40 hexadecimal digits, a colon,
- * the owner's label. */
+/* Tokens: they identify the holder of a lease. The text of a token on the server is 40 hexadecimal
+ * digits, a colon and the owner's label. */
 #ifndef BELAY_CORE_KEY_TOKEN_H
 #define BELAY_CORE_KEY_TOKEN_H
 
@@ -11,7 +11,7 @@
 #define BELAY__TOKEN_TEXT_MAX (2 * BELAY__TOKEN_BYTES + 1 + BELAY__OWNER_MAX)
 
 typedef struct belay__token {
-  uint8_t bytes[BELAY__TOKEN_BYTES]; /* Random, new for each attempt */
+  uint8_t bytes[BELAY__TOKEN_BYTES]; /* Random; new for each attempt to acquire */
 } belay__token_t;
 
 /* Write the text without a terminating 0. out has room for BELAY__TOKEN_TEXT_MAX bytes. Returns

@@ -2,8 +2,9 @@
  * not send their commands in the same moment, so each delay before a repetition comes from one of
  * these functions:
  *
- *   belay__backoff     after a failure: doubles with each further failure; the upper half of that
- *   belay__period      before a periodic action: the upper quarter of the period
+ *   belay__backoff     after a failure: from half a limit to the limit, which doubles with each
+ *                      further failure in a row, up to a maximum
+ *   belay__period      before a periodic action: from three quarters of the period to the period
  *   belay__spread      after an event that many clients see at once: from 1 ns to a limit
  *   belay__delay_draw  from a range that options or a caller give, such as that of polls */
 #ifndef BELAY_CORE_LOOP_BACKOFF_H
@@ -11,8 +12,8 @@
 
 #include "core/loop/loop.h"
 
-/* Largest first delay after a failure; the upper limit after many failures; the usual limit of a
- * spread. */
+/* Largest delay after a first failure; the usual upper limit after many failures; the usual limit
+ * of a spread. */
 #define BELAY__BACKOFF_MIN_MS UINT64_C(20)
 #define BELAY__BACKOFF_MAX_MS UINT64_C(1000)
 #define BELAY__SPREAD_MS UINT64_C(5)
@@ -26,16 +27,16 @@ static inline belay__delay_t belay__delay_ms(uint64_t min_ms, uint64_t max_ms) {
   return (belay__delay_t){min_ms * BELAY__MS, max_ms * BELAY__MS};
 }
 
-/* Doubles both ends, times times, as long as max stays below most. A larger max becomes most,
- * and min shrinks in proportion. */
+/* Double both ends `times` times, but stop when max reaches `most`. A max above `most` becomes
+ * `most`, and min shrinks in the same proportion. */
 belay__delay_t belay__delay_grow(belay__delay_t delay, unsigned times, uint64_t most);
 
-/* The delay before a waiter polls again: the range of its options, doubled that many times, up
- * to most_ms, or to retry_max_ms if that is more. */
+/* The delay before a waiter polls again: the range retry_min_ms to retry_max_ms of its options,
+ * doubled `times` times, up to most_ms, or to retry_max_ms if retry_max_ms is larger. */
 belay__delay_t belay__delay_poll(uint32_t retry_min_ms, uint32_t retry_max_ms, unsigned times,
                                  uint64_t most_ms);
 
-/* Returns delay.min if there are no random bytes. */
+/* Return a random delay from the range; delay.min if there are no random bytes. */
 uint64_t belay__delay_draw(belay_t *belay, belay__delay_t delay);
 
 /* failures: consecutive failures before this one. most: upper limit of the delay. */

@@ -175,8 +175,9 @@ static void run_one(belay_t *belay, belay__list_t *queue) {
   task->run(task);
 }
 
-/* Run the tasks that are queued now. Tasks that these queue wait for the next loop iteration, so
- * that a callback that always starts another operation does not block the loop. */
+/* Run all urgent tasks, and at most as many tasks as are queued at the start. Tasks that these
+ * queue wait for the next loop iteration, unless they are urgent. So a callback that always starts
+ * another operation does not block the loop. */
 static void run_tasks(belay_t *belay) {
   size_t budget = belay->tasks_len;
   for (;;) {
@@ -209,7 +210,7 @@ void belay__leave(belay_t *belay) {
   if (belay->tasks_len > 0)
     belay->host->wake_soon(belay);
   if (belay->armed <= belay__now(belay))
-    belay->armed = BELAY__NEVER; /* that wake-up has fired, or is about to */
+    belay->armed = BELAY__NEVER; /* the wake-up at this time has fired, or is about to fire */
   arm(belay, earliest(belay));
 }
 

@@ -42,8 +42,8 @@ typedef struct belay__task {
 /* An object that belay closes before it closes itself: a client. */
 typedef struct belay__closable {
   belay__list_t node; /* Link in belay->closables */
-  /* Start to close, unless already closing. now: do not wait for the network. Later the object
-   * removes itself from the list and calls belay__close_if_empty(). */
+  /* Start to close, unless already closing. now: do not wait for the network, also if already
+   * closing. Later the object removes itself from the list and calls belay__close_if_empty(). */
   void (*close)(struct belay__closable *closable, bool now);
 } belay__closable_t;
 
@@ -63,7 +63,7 @@ struct belay {
   size_t alive;        /* Number of reasons to keep the loop alive */
 
   belay__list_t closables;
-  /* Objects of the user that may outlive belay_t. They are unlinked when it is gone */
+  /* Objects of the user that may outlive belay_t. belay__gone() unlinks them */
   belay__list_t survivors;
   bool closing;
   belay_close_cb close_cb;
@@ -106,8 +106,9 @@ static inline uint64_t belay__now(belay_t *belay) {
   return belay->moment;
 }
 
-/* Stop the clock: belay__now() returns one constant time until belay__start_clock(), which gets the
- * value that this returns. For a step of a machine, which is short and calls no callback. */
+/* Stop the clock: belay__now() returns one constant time until belay__start_clock(). Pass the
+ * result of this function to belay__start_clock(), so that pairs of calls nest. For a step of a
+ * machine, which is short and runs no callback. */
 static inline bool belay__stop_clock(belay_t *belay) {
   bool was = belay->stopped;
   belay->stopped = true;
@@ -120,13 +121,14 @@ static inline void belay__start_clock(belay_t *belay, bool stopped) {
     belay->moment = 0;
 }
 
-/* The time at which the loop entered belay, or now outside an entry. Use it for replies, which
- * had arrived by then. Reading the clock can cost as much as all other work on a reply. */
+/* The time at which the loop entered belay, or now outside an entry. Use this time for replies,
+ * which had arrived by then. Reading the clock can cost as much as all other work on a reply. */
 static inline uint64_t belay__entry_time(belay_t *belay) {
   return belay->entered ? belay->entered_at : belay__now(belay);
 }
 
-/* Set a timer, or set it to another time. `when` may be past; it is never 0. */
+/* Set a timer, or set it to another time. `when` may be past but not 0. The rank of a timer is the
+ * same in all calls. */
 void belay__timer_set(belay_t *belay, belay__rank_t rank, belay__timer_t *timer, uint64_t when);
 /* Stop a timer; no effect if not set. */
 void belay__timer_stop(belay_t *belay, belay__rank_t rank, belay__timer_t *timer);
@@ -142,11 +144,11 @@ void belay__task_stop(belay_t *belay, belay__task_t *task);
 void belay__hold_loop(belay_t *belay);
 void belay__free_loop(belay_t *belay);
 
-/* A random number from 0 to limit - 1, for jitter; 0 if limit is 0. */
+/* A random number from 0 to limit - 1, for jitter; 0 if limit is 0 or there are no random bytes. */
 uint64_t belay__random_below(belay_t *belay, uint64_t limit);
 
-/* The time in ms milliseconds, in nanoseconds of the host's clock. BELAY_FOREVER and values that
- * overflow give BELAY__NEVER. */
+/* The time that is `ms` milliseconds after now, in nanoseconds of the host's clock. BELAY_FOREVER
+ * and values that overflow give BELAY__NEVER. */
 uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 
 /* Set belay_detail(). Bytes that are not printable become \xNN (core/call/error_text.h). */
@@ -154,8 +156,8 @@ __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const c
 /* Set the detail and return BELAY_EINVAL. */
 #define belay__invalid(belay, ...) (belay__detail(belay, __VA_ARGS__), (int)BELAY_EINVAL)
 
-/* true unless optional bytes are absent. NULL with a length is an error of the caller, not
- * absence. */
+/* true unless optional bytes are absent (NULL, 0). NULL with a length counts as given, so that the
+ * later check of the bytes reports this error of the caller. */
 static inline bool belay__is_given(belay_bytes_t bytes) {
   return bytes.data != NULL || bytes.len > 0;
 }
