@@ -8,7 +8,7 @@
 
 typedef struct entry {
   belay__keyed_t keyed; /* first */
-  belay__timer_t order; /* In the heap of the table; never fires */
+  belay__timer_t order; /* Node in denied.first, by the shortened end; never fires */
   uint64_t over;        /* Earliest time at which the server admits the tokens, in nanoseconds */
   belay__denial_t denial;
 } entry_t;
@@ -41,8 +41,8 @@ static void put(belay_limiter_t *limiter, uint64_t hash, belay_bytes_t key,
   if (e != NULL) {
     belay__heap_remove(&limiter->denied.first, &e->order);
   } else {
-    /* a denial that is over stays until its place is needed: its key is likely to be denied again
-     */
+    /* a denial that is over stays until another needs its place: its key is likely to be denied
+     * again */
     while (table->count >= limiter->options.max_denied)
       drop(limiter, first_of(limiter));
     e = belay__keyed_new(belay__limiter_belay(limiter), table, hash, sizeof *e, key.data, key.len);
@@ -55,7 +55,8 @@ static void put(belay_limiter_t *limiter, uint64_t hash, belay_bytes_t key,
                      started + (uint64_t)(retry - retry / 1000) * 1000);
 }
 
-/* Get the key of a script call. Returns false if it is not a key of this limiter. */
+/* Get the caller's key from the name of KEYS[1] of a call. Returns false if the name is too short,
+ * too long or not of this limiter. */
 static bool key_of(const belay_limiter_t *limiter, const belay__call_t *call,
                    char out[3 * BELAY_LIMITER_KEY_MAX], size_t *len) {
   size_t n, prefix = limiter->handle.prefix_len;

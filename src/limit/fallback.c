@@ -1,20 +1,22 @@
 #include "limit/fallback.h"
 
 /* A local bucket, for one key or for all keys without a bucket of their own. Debts are in 1/100
- * of the policy's units, so that a percentage of its rate is exact. A bucket whose debts are all
- * 0 again is equal to a new one. */
+ * of the policy's units, so that a percentage of its rate is exact. In a limit that is no token
+ * bucket, a token is `p` units. A bucket whose debts are all 0 again is equal to a new one. */
 typedef struct belay__local_bucket {
   belay__keyed_t keyed; /* First; found by the hash alone, without a key */
   belay__list_t used;
-  /* Microseconds: time of the present debts; time of the last take that was allowed */
+  /* Both in microseconds. at: time for which the debts are computed. taken: time of the last take
+   * that was allowed */
   uint64_t at, taken;
   int64_t debts[BELAY_LIMITER_LIMITS_MAX];
 } bucket_t;
 
 /* A limit as a bucket with a percentage of its rate and burst. */
 typedef struct limit_config {
-  /* Units per token; units that leak per microsecond; capacity in tokens; microseconds until an
-   * allotment is full again */
+  /* token: units per token. leak: units that leak per microsecond; 0 for an allotment. most:
+   * capacity in tokens. idle: microseconds after the last allowed take until an allotment is full
+   * again */
   int64_t token, leak, most, idle;
 } limit_config_t;
 
@@ -36,7 +38,7 @@ static int64_t divide_up(int64_t value, int64_t by) {
   return value / by + (value % by != 0);
 }
 
-/* The debt at this time. */
+/* Get the debt of limit i at `now`. */
 static int64_t leaked(const limit_config_t *config, const bucket_t *bucket, size_t i,
                       uint64_t now) {
   int64_t debt = bucket->debts[i];
@@ -78,7 +80,8 @@ static bucket_t *shared(belay_limiter_t *limiter) {
   return *out;
 }
 
-/* Create a bucket for another key. If there is no room, returns the shared one. */
+/* Create a bucket for a key. Room for it is below max_away, or the place of the least recently used
+ * bucket if that has no debts. If there is no room or no memory, returns the shared bucket. */
 static bucket_t *add(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
   belay__table_t *table = &limiter->fallback.table;
   bucket_t *oldest = BELAY__CONTAINER(limiter->fallback.used.next, bucket_t, used), *bucket = NULL;
@@ -152,7 +155,7 @@ static void answer_locally(belay_limiter_t *limiter, const belay__limit_op_t *op
                            belay_limiter_result_t *result) {
   uint64_t now = belay__now(belay__limiter_belay(limiter)) / 1000;
   bucket_t *bucket = limiter->policy->limits_len == 0 ? NULL : find(limiter, op->hash, now);
-  result->verdict = BELAY_DENIED; /* without memory nothing can be counted */
+  result->verdict = BELAY_DENIED; /* if memory is out, the take cannot be counted */
   if (limiter->policy->limits_len == 0)
     result->verdict = BELAY_ALLOWED;
   else if (bucket != NULL)

@@ -1,6 +1,6 @@
-/* belay_limiter_t: a policy, and the pending operations that use it. A close waits until the
- * callbacks of all requests have run and all background refunds are over, or until the client's
- * close_timeout. */
+/* belay_limiter_t: a policy, and the pending operations that use it. A close ends when the
+ * callbacks of all requests have run and all background refunds are over, at the latest after the
+ * client's close_timeout_ms. */
 #include "limit/denial_cache.h"
 #include "limit/fallback.h"
 #include "limit/token_lease.h"

@@ -52,7 +52,7 @@ static int check_limit(belay_t *belay, size_t i, size_t n, const belay_limit_t *
   return 0;
 }
 
-/* Fill in a limit that was checked and is not infinite. */
+/* Convert a checked, finite limit of the caller to a belay__limit_t. Returns 0 or BELAY_EINVAL. */
 static int set_limit(belay_t *belay, size_t i, const belay_limit_t *from, belay__limit_t *limit) {
   static const belay__limit_kind_t kinds[] = {
       [BELAY_LIMIT_BUCKET] = BELAY__LIMIT_BUCKET,
@@ -127,15 +127,15 @@ char *belay__policy_put(char *out, int64_t value) {
   return out + 8;
 }
 
-/* Read the number at data. Returns false if it exceeds the integers that a double represents
- * exactly. */
+/* Read the double at data. Returns false if it is not a number, or not from -2^53 to 2^53, the
+ * range in which a double represents each integer exactly. */
 static bool get_number(const char *data, double *number) {
   uint64_t bits = belay__get_le(data, 8);
   memcpy(number, &bits, sizeof *number);
   return fabs(*number) <= (double)EXACT_MAX;
 }
 
-/* The same for an integer. */
+/* Read the double at data. Returns false if it is not an integer from -2^53 to 2^53. */
 static bool get(const char *data, int64_t *value) {
   double number;
   if (!get_number(data, &number) || number != floor(number))
@@ -144,7 +144,8 @@ static bool get(const char *data, int64_t *value) {
   return true;
 }
 
-/* true if the script can produce these numbers: then computations with them cannot overflow. */
+/* true if the numbers are in the ranges that the script keeps. Then computations with them do not
+ * overflow. */
 static bool possible(const belay__limit_t *limit, int64_t now, int64_t a, int64_t b, int64_t c) {
   if (a < 0 || b < 0 || c < 0)
     return false;
@@ -154,7 +155,7 @@ static bool possible(const belay__limit_t *limit, int64_t now, int64_t a, int64_
   return (b == 0 && c == 0) || (b <= most && c <= most && a <= now && now - a < limit->p);
 }
 
-/* Read the short form of a denial. */
+/* Read the short form of a denial: an integer, the debt of the only limit, a bucket. */
 static bool read_debt(const belay__policy_t *policy, const belay__reply_t *reply,
                       belay__limit_reply_t *numbers) {
   *numbers = (belay__limit_reply_t){.answer = -1};
@@ -214,8 +215,8 @@ static judgement_t judge_bucket(const belay__limit_t *limit, int64_t debt, int64
   };
 }
 
-/* count: tokens in the window that began at `since`. before: tokens in the previous window;
- * their weight falls by 1/P in each microsecond. */
+/* count: tokens in the window that began at `since`. before: tokens in the previous window. The
+ * weight of `before` is 1 at `since`, and falls by 1/P in each microsecond. */
 static judgement_t judge_sliding(const belay__limit_t *limit, int64_t now, int64_t since,
                                  int64_t count, int64_t before, int64_t cost) {
   int64_t p = limit->p, left = since + p - now, room = limit->b - count - cost;
@@ -227,7 +228,7 @@ static judgement_t judge_sliding(const belay__limit_t *limit, int64_t now, int64
   };
   if (room >= 0 && before > 0)
     is.retry = positive(left - room * p / before);
-  else if (room < 0) /* in the next window, where count is the previous count */
+  else if (room < 0) /* admitted in the next window, where `count` becomes `before` */
     is.retry = left + (count > 0 ? positive(p - (limit->b - cost) * p / count) : 0);
   return is;
 }

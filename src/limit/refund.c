@@ -41,7 +41,7 @@ void belay__refund_grant(belay_limiter_t *limiter, belay_bytes_t key,
   refund->base.end = on_end;
   refund->policy = belay__policy_retain(limiter->policy);
   refund->tokens = tokens;
-  call->no_retry = true; /* the limiter may get another policy */
+  call->no_retry = true; /* a later attempt could follow a change of the policy */
   belay__give_back_send(&refund->base, call);
 }
 

@@ -12,7 +12,7 @@ static bool is_reservation(const belay__limit_op_t *op) {
   return op->verb == BELAY__LIMITER_RESERVE || op->verb == BELAY__LIMITER_WAIT;
 }
 
-/* true if the limits apply to the cost. */
+/* true if the limits can deny the cost; a penalty is charged without limits. */
 static bool is_limited(const belay__limit_op_t *op) {
   return op->verb == BELAY__LIMITER_TAKE || is_reservation(op);
 }
@@ -32,7 +32,7 @@ int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call
           : !belay__policy_read(op->policy, reply, returns_tokens(op) ? &op->returned : NULL,
                                 &op->numbers))
     return BELAY_EPROTO;
-  if (frees_tokens(op)) /* it may have been sent twice */
+  if (frees_tokens(op)) /* a resent command may have run again after a denial */
     belay__denied_forget(limiter, op->hash);
   else if (op->verb == BELAY__LIMITER_TAKE && op->numbers.answer < 0 &&
            op->cost <= op->policy->most)
@@ -73,7 +73,7 @@ static void set_unanswered(belay_limiter_t *limiter, const belay__limit_op_t *op
                            belay_limiter_result_t *result) {
   if (result->verdict != BELAY_NEVER)
     result->verdict = BELAY_INDETERMINATE;
-  if (frees_tokens(op)) /* it may have been executed */
+  if (frees_tokens(op)) /* the server may have executed the command */
     belay__denied_forget(limiter, op->hash);
   if (op->verb == BELAY__LIMITER_TAKE && status != BELAY_ECANCELED)
     belay__fallback_result(limiter, op, result);
@@ -147,7 +147,7 @@ int belay__limiter_send(belay_limiter_t *limiter, belay__operation_t *operation,
   op->hash = belay__limiter_hash(limiter, sent.key);
   op->epoch = belay__denied_epoch(limiter, op->hash);
   int error = belay__request_send(operation, call);
-  if (error == 0 && operation->calls_len > 0) /* otherwise it was refused at once */
+  if (error == 0 && operation->calls_len > 0) /* 0: the node refused the call at once */
     limiter->stats.asked++;
   return error;
 }

@@ -4,9 +4,10 @@
  *                |                    |
  *                +---cancel, close----+--> the reservation is given back, callback
  *
- * Waits of one key and handle end in the order of their times, as far as their replies have
- * arrived. Replies take different times to arrive, so the local clock could give another order.
- * When the time of one wait has come, all waits with earlier times end before it. */
+ * The time of a wait is the time of its reservation. A wait that is admitted at once is not PARKED.
+ * PARKED waits of one key and handle end in the order of their times by the server's clock. Replies
+ * take different times to arrive, so the local timers could give another order. When the time of
+ * one wait has come, all PARKED waits with earlier times end before it. */
 #include "limit/request.h"
 #include "limit/token_lease.h"
 
@@ -16,11 +17,12 @@
 
 struct belay__limit_queue {
   belay__keyed_t keyed; /* First; in limiter->queues */
-  size_t waiting;       /* Number of waiting requests */
-  belay__list_t parked; /* Requests whose time is known, in the order of their times */
+  size_t waiting;       /* Number of waits, CALLING and PARKED */
+  belay__list_t parked; /* PARKED waits, in the order of their times */
 };
 
-/* Add a waiting request. Returns 0, BELAY_EBUSY or BELAY_ENOMEM. */
+/* Count one more wait in the queue of the key, and create the queue if there is none. Returns 0,
+ * BELAY_EBUSY (max_waiting is reached) or BELAY_ENOMEM. */
 static int join_queue(belay_limiter_t *limiter, belay_bytes_t key, belay__limit_queue_t **out) {
   belay_t *belay = belay__limiter_belay(limiter);
   uint64_t hash = belay__table_hash(belay, &limiter->queues, key.data, key.len);
@@ -49,7 +51,8 @@ static void leave_queue(belay_limiter_t *limiter, belay__limit_queue_t *queue) {
 
 /* ---- a wait ---- */
 
-/* The microseconds for which a call may be sent again, by the server's clock. */
+/* The microseconds for which the server must remember a reservation or its cancel, so that a resent
+ * call finds it. */
 static int64_t remembered_us(const belay_limiter_t *limiter, const belay_request_t *request) {
   return belay__request_keep_ms(limiter->handle.client, request, 0) * 1000;
 }
@@ -69,7 +72,7 @@ static void unpark(belay__operation_t *operation) {
   belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
 }
 
-/* End the waits whose time is at most `act` by the server's clock. */
+/* End the PARKED waits whose time is at most `act` by the server's clock. */
 static void end_waits_until(belay__limit_queue_t *queue, int64_t act) {
   while (!belay__list_empty(&queue->parked)) {
     belay__operation_t *operation = parked_at(queue->parked.next);
@@ -91,7 +94,7 @@ static int read_wait(belay__operation_t *operation, const belay__call_t *call,
   const belay__limit_op_t *op = belay__limit_op_of(operation);
   belay__list_t *parked = &op->queue->parked, *after = parked->prev;
   if (error == 0 && op->numbers.answer == 0 &&
-      !operation->reply_lost) /* after a lost reply, 0 can also mean that its time has passed */
+      !operation->reply_lost) /* after a lost reply, 0 can mean that the time is over */
     end_waits_until(op->queue, op->numbers.at);
   if (error != 0 || op->numbers.answer <= 0)
     return error;
@@ -105,7 +108,7 @@ static int read_wait(belay__operation_t *operation, const belay__call_t *call,
   return BELAY__REQUEST_PARK;
 }
 
-/* Build the command that cancels a reservation, before which cached denials end. */
+/* Build the command that cancels a reservation, and forget the cached denials of the key. */
 static belay__limit_command_t cancel_command(belay_limiter_t *limiter,
                                              const belay_request_t *request, belay_bytes_t key,
                                              const belay_reservation_t *reservation) {
@@ -116,8 +119,8 @@ static belay__limit_command_t cancel_command(belay_limiter_t *limiter,
   return command;
 }
 
-/* Give back the reservation of a request that no longer waits. The reservation may not be made
- * yet. */
+/* Give back the reservation of a request that no longer waits. The server may execute the reserve
+ * after this cancel; the script then denies it. */
 static void give_back(belay_limiter_t *limiter, const belay_request_t *request,
                       const belay__limit_op_t *op) {
   if (limiter->policy->limits_len == 0)
@@ -151,7 +154,7 @@ static const belay__request_ops_t reserve_ops = {
 
 /* ---- the operations ---- */
 
-/* Check the arguments that all have, and that the policy permits reservations. */
+/* Check the arguments that all functions below have, and that the policy permits reservations. */
 static int check(const belay_limiter_t *limiter, const belay_request_t *request, belay_bytes_t key,
                  belay_limiter_cb cb) {
   int error = belay__handle_check_key((const belay__handle_t *)limiter, request, key, cb != NULL);

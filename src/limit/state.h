@@ -8,7 +8,7 @@
  *       |
  *    request.c, refund.c                      one operation as a request; background refunds
  *       |
- *    denial_cache.c, fallback.c               cached denials; answers while the server is away
+ *    denial_cache.c, fallback.c               cached denials; takes without a reply
  *       |
  *    command.c, policy.c                      the call; limits and replies as numbers
  *
@@ -25,7 +25,7 @@ typedef struct belay__limit_queue belay__limit_queue_t;
 
 typedef enum belay__limiter_verb {
   BELAY__LIMITER_TAKE,
-  BELAY__LIMITER_LEASE, /* a take of as many tokens as there are, up to the cost */
+  BELAY__LIMITER_LEASE, /* a fetch of a token lease; the scripts call it slice */
   BELAY__LIMITER_PEEK,
   BELAY__LIMITER_PENALTY,
   BELAY__LIMITER_REFUND,
@@ -38,7 +38,8 @@ typedef enum belay__limiter_verb {
 
 #define BELAY__DENIED_EPOCHS 64
 
-/* A cached denial: the denied tokens, and the microseconds until they are admitted. */
+/* A denial: takes of `cost` tokens or more are denied for retry_us microseconds. In the cache,
+ * retry_us starts just before the call was sent; in a result, it starts now. */
 typedef struct belay__denial {
   int64_t cost, retry_us;
   unsigned window;
@@ -50,20 +51,20 @@ struct belay_limiter {
   belay__policy_t *policy;
   belay_limiter_options_t options; /* The options without name and limits, which are not kept */
   struct {
-    belay__table_t table; /* Denials by key; its seed is that of belay__limiter_hash() */
-    belay__heap_t first;  /* Denials ordered by their end */
+    belay__table_t table; /* Denials by key. belay__limiter_hash() uses its seed */
+    belay__heap_t first;  /* Denials, the first to end at the root */
     uint32_t epochs[BELAY__DENIED_EPOCHS];
   } denied; /* for denial_cache.c */
   struct {
-    belay__table_t table; /* Token leases by belay__limiter_hash() */
+    belay__table_t table; /* Token leases by key; hash: belay__limiter_hash() */
     belay__list_t all;
   } leases; /* for token_lease.c */
   struct {
-    belay__table_t table; /* Local buckets by the same hash */
+    belay__table_t table; /* Local buckets by belay__limiter_hash(), without keys */
     belay__list_t used;   /* Local buckets, the least recently used first */
     struct belay__local_bucket *shared;
   } fallback;            /* for fallback.c: buckets of BELAY_AWAY_LOCAL */
-  belay__table_t queues; /* for reserve.c: keys that requests wait for */
+  belay__table_t queues; /* for reserve.c: a belay__limit_queue_t per key with waits */
   /* Time that tests pass to the scripts, in microseconds; 0: the server's time */
   int64_t time;
   belay_limiter_stats_t stats;
@@ -71,20 +72,20 @@ struct belay_limiter {
 
 /* One operation, stored in the values of its request. */
 typedef struct belay__limit_op {
-  belay__policy_t *policy; /* Policy with which it was sent; one reference */
+  belay__policy_t *policy; /* Policy that applies to the operation; one reference */
   int64_t cost;
   union {
-    int64_t id;      /* Id of the entries that a take adds to a log */
+    int64_t id;      /* Id of the entries that a take or penalty adds to a log */
     double returned; /* Tokens that a refund or cancel gave back */
   };
   uint8_t verb;   /* A belay__limiter_verb_t */
   uint8_t source; /* A belay_source_t */
-  uint32_t epoch; /* Epoch of its key at the time of sending; see belay__denied_epoch() */
-  uint64_t hash;  /* Hash of its key, belay__limiter_hash() */
+  uint32_t epoch; /* belay__denied_epoch() of the key when the command was sent */
+  uint64_t hash;  /* belay__limiter_hash() of the key */
   belay_reservation_t reservation;
   union {
     belay__limit_queue_t *queue; /* Queue of a wait */
-    belay__token_lease_t *lease; /* Token lease for which a take waits; or NULL */
+    belay__token_lease_t *lease; /* Token lease for which a take waits; NULL: none */
   };
   union {
     belay__limit_reply_t numbers; /* Reply of the server */

@@ -71,7 +71,8 @@ int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int64_t cost,
   return BELAY_EAGAIN;
 }
 
-/* Answer a PARKED take, or send it. On an error it is still PARKED. */
+/* Answer a PARKED take locally, let it wait for its token lease, or send it. On an error the take
+ * is still PARKED. */
 static int route(belay_limiter_t *limiter, belay__operation_t *operation, belay_bytes_t key) {
   belay__limit_op_t *op = belay__limit_op_of(operation);
   bool never = op->cost > limiter->policy->most;
@@ -83,7 +84,7 @@ static int route(belay_limiter_t *limiter, belay__operation_t *operation, belay_
   if (!never && is_leased(limiter, op) && belay__token_lease_park(limiter, operation, key))
     return 0;
   const belay__limit_command_t take = {.verb = BELAY__LIMITER_TAKE, .key = key, .cost = op->cost};
-  /* the result of a take that can never be admitted shows the state of the key */
+  /* replaces a take that can never be admitted: its result shows the state of the key */
   const belay__limit_command_t peek = {.verb = BELAY__LIMITER_PEEK, .key = key};
   return belay__limiter_send(limiter, operation, never ? &peek : &take);
 }

@@ -9,11 +9,12 @@
  *     +---------------------------------- READY --------------------------------+
  *       idle for half of lease_ms: the remaining tokens are given back
  *
- * FETCHING: a call is in flight. Takes that need more than the remaining tokens wait for it, in
- * order. Its reply decides about all of them: a take is served, or denied as the server would
- * deny it. If the reply says nothing about a take, the lease fetches again.
+ * FETCHING: a call is in flight. Takes that need more than the remaining tokens wait for the call,
+ * in order. Its reply decides about all of them: a take is served, or denied as the server would
+ * deny it. If the reply does not decide about a take, the lease fetches again. If the reply is
+ * lost, all waiting takes end with the error of the call.
  *
- * The tokens of one reply are a grant. A grant is void lease_ms after the time just before its
+ * The tokens of one reply are a grant. A grant becomes void lease_ms after the time just before its
  * call was sent. Older grants are used first. The tokens of all grants and of the call in flight
  * are at most options.lease_tokens. Tokens are removed from their grant before they are given
  * back. */
@@ -26,7 +27,7 @@
 #include "limit/refund.h"
 #include "limit/request.h"
 
-#define GRANTS 3 /* two, and the one that has just arrived */
+#define GRANTS 3 /* at most two are kept; the last place is for a grant that arrives */
 #define REST_MAX_US INT64_C(3600000000)
 
 typedef struct grant {
@@ -41,7 +42,7 @@ struct belay__token_lease {
   belay_limiter_t *limiter;
   belay__timer_t timer;   /* Earliest end of a grant, or the end of the idle time; always set */
   grant_t grants[GRANTS]; /* Grants, the oldest first */
-  uint64_t used;          /* Time of the last take, in nanoseconds */
+  uint64_t used;          /* Time of the last served take, or of the creation, in nanoseconds */
   uint64_t rest_until;    /* Time before which nothing is fetched ahead, in nanoseconds */
   belay__list_t waiting;
   size_t waiting_len; /* Number of waiting takes; above 0 only in FETCHING */
@@ -50,7 +51,7 @@ struct belay__token_lease {
   belay__call_t *call; /* Call in flight; NULL: READY */
   int64_t asked, fewest, id;
   uint32_t epoch;
-  bool stale; /* true if the granted tokens are given back */
+  bool stale; /* true if a reset or ban came after the call: its tokens are given back */
 };
 
 /* ---- the tokens ---- */
@@ -115,7 +116,8 @@ static void give_all_back(belay__token_lease_t *lease) {
     give_back(lease, &lease->grants[i]);
 }
 
-/* Move the grants with tokens to the front. If there are too many, give back the oldest. */
+/* Move the grants with tokens to the front. If the last place is used too, give back the oldest
+ * grant. */
 static void tidy(belay__token_lease_t *lease) {
   size_t n = 0;
   for (size_t i = 0; i < GRANTS; i++)
@@ -130,7 +132,8 @@ static void tidy(belay__token_lease_t *lease) {
   tidy(lease);
 }
 
-/* Set the timer to the next end of a grant or of the idle time. Takes only postpone it. */
+/* Set the timer to the next end of a grant or of the idle time. Takes only postpone these ends, so
+ * a take does not set the timer. */
 static void arm(belay__token_lease_t *lease, uint64_t now) {
   uint64_t when = lease->used + idle_ns(lease);
   if (when <= now)
@@ -164,7 +167,7 @@ static void on_timer(belay__timer_t *timer) {
     arm(lease, now);
 }
 
-/* Create a lease. NULL: there is no room, or memory is out. */
+/* Create a lease without tokens. Returns NULL if max_leases is reached or memory is out. */
 static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, belay_bytes_t key) {
   belay_t *belay = belay__limiter_belay(limiter);
   if (limiter->leases.table.count >= limiter->options.max_leases)
@@ -186,7 +189,8 @@ static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, belay_
 
 static void on_fetched(belay__call_t *call, const belay__result_t *result);
 
-/* Ask for as many tokens as there is room for. Returns false if the call could not be sent. */
+/* Ask for as many tokens as the lease has room for, at most the smallest limit. The server denies
+ * the fetch if it has less than `fewest`. Returns false if the call could not be sent. */
 static bool fetch(belay__token_lease_t *lease, int64_t fewest, int64_t timeout_ms, uint64_t now) {
   belay_limiter_t *limiter = lease->limiter;
   belay_t *belay = belay__limiter_belay(limiter);
@@ -243,7 +247,7 @@ void belay__token_lease_left(belay__operation_t *operation, bool sent) {
     leave(lease, operation);
 }
 
-/* The result is unknown: the tokens for this take may have been taken. */
+/* A waiting take has timed out. Its result is unknown: the server may have granted its tokens. */
 static void on_deadline(belay__timer_t *timer) {
   belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
   leave(belay__limit_op_of(operation)->lease, operation);
@@ -284,8 +288,8 @@ bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *opera
 
 /* ---- replies ---- */
 
-/* true if the reply shows that `need` more tokens are not available. A log's reply shows this
- * only for the number that was asked for. */
+/* true if the reply shows that `need` more tokens are not available. The reply of a log shows this
+ * only for lease->fewest. */
 static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t *numbers,
                    int64_t need) {
   if (belay__policy_is_log(lease->limiter->policy))
@@ -295,7 +299,7 @@ static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t
   return (numbers->answer < 0 && need >= lease->fewest) || result.retry_after_us > 0;
 }
 
-/* Send a separate take, with the remaining time of the request. */
+/* Send a waiting take as a separate take, with the remaining time of its request. */
 static void send_take(belay__token_lease_t *lease, belay__operation_t *operation) {
   leave(lease, operation);
   const belay__limit_command_t command = {.verb = BELAY__LIMITER_TAKE,
@@ -339,7 +343,8 @@ static void on_lost(belay__token_lease_t *lease, int status, uint64_t now) {
   }
 }
 
-/* The server has no more tokens: stop fetching ahead for a while, and cache the denial. */
+/* If the server granted less than `asked`, it has no more tokens. Then cache the denial, and fetch
+ * nothing ahead until the server would admit more, at most REST_MAX_US. */
 static void learn(belay__token_lease_t *lease, const belay__call_t *call,
                   const belay__limit_reply_t *numbers) {
   belay_limiter_t *limiter = lease->limiter;
@@ -353,8 +358,8 @@ static void learn(belay__token_lease_t *lease, const belay__call_t *call,
                         (uint64_t)(retry_us < REST_MAX_US ? retry_us : REST_MAX_US) * 1000;
 }
 
-/* Store the grant. Returns false if the tokens arrived too late, or the lease is stale: then
- * they are given back. */
+/* Store the grant. If the grant is void on arrival or the fetch is stale, give back the tokens and
+ * return false. */
 static bool keep(belay__token_lease_t *lease, const belay__call_t *call,
                  const belay__limit_reply_t *numbers, uint64_t now) {
   grant_t *grant = &lease->grants[GRANTS - 1];
@@ -375,7 +380,7 @@ static void on_granted(belay__token_lease_t *lease, const belay__call_t *call,
   learn(lease, call, numbers);
   if (useful || stale)
     answer_all(lease, stale ? NULL : numbers, now);
-  while (!useful && !stale && lease->waiting_len > 0) /* a grant would be void before it arrives */
+  while (!useful && !stale && lease->waiting_len > 0) /* the next grant would be void too */
     send_take(lease, first_of(lease));
   tidy(lease);
   arm(lease, now);
@@ -425,7 +430,7 @@ void belay__token_leases_suspend(belay_limiter_t *limiter) {
        lease = next_of(limiter, &lease->node)) {
     give_all_back(lease);
     lease->rest_until = 0;
-    /* the reply is useless, and its tokens could not be given back */
+    /* tokens of its reply could not be given back under another policy */
     (void)belay__call_cancel(&lease->call);
   }
 }

@@ -1,5 +1,5 @@
-/* The refilled bucket: a number of tokens and the index of the next filling, in one key each,
- * and scripts that use both. All its operations are requests. */
+/* The refilled bucket: a number of tokens and the index of the next filling, in one key each, and
+ * scripts that use both. Each operation is one request. */
 #include "limit/refiller/bucket.h"
 
 #include "scripts.gen.h"
@@ -59,7 +59,8 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* If a reply was lost and the index has changed, the change may come from the lost attempt. */
+/* If a reply was lost and the index differs from the argument, the lost attempt may have added the
+ * tokens and incremented the index. So the result is BELAY_EUNKNOWN. */
 static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);
@@ -149,7 +150,7 @@ int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, belay_byt
   belay__call_arg_int(call, bucket->capacity);
   belay__call_arg_int(call, tokens_of_missing(bucket));
   belay__call_arg_int(call, bucket->idle_ms);
-  /* a command that is sent again must not find a bucket without index */
+  /* the index must not expire before the command is resent: a missing index counts as 0 */
   belay__call_arg_int(call,
                       belay__request_keep_ms(bucket->handle.client, request, bucket->index_ms));
   return belay__handle_start(&bucket->handle, request, call, &add_ops, BELAY__CB(cb));

@@ -5,7 +5,7 @@
 #include "belay/bucket.h"
 #include "core/client/handle.h"
 
-#define BELAY__BUCKET_INDEX "}::index" /* end of the index's key */
+#define BELAY__BUCKET_INDEX "}::index" /* end of the name of the key that holds the index */
 
 struct belay_bucket {
   belay__handle_t handle; /* first */

@@ -5,37 +5,37 @@
  *              |                     |                   +--reply: applied or not-------+  |
  *              +-----no reply--------+------------------------no reply---------------------+
  *
- * Each key is due a period after its last reply, and the period is the same for all. So a key goes
- * to the end of the queue after a reply, and the queue stays in order.
+ * Each key is due a period after its last request ended, and the period is the same for all keys.
+ * So a key goes to the end of the queue after a request, and the queue stays in order.
  *
  * Two fillings of one bucket are at least a period apart, whatever the number of refillers and
  * their knowledge of each other. Each filling increments the index from i to i + 1. The next
- * filling must name i + 1, which no refiller can learn before the first filling is done. A
- * refiller uses an index one period after it has learnt it, by its own clock. If another
- * refiller has filled meanwhile, the index differs and nothing is added. The refiller learns the
- * new index from the reply, and uses it again a period later. The election is not needed for
- * this; it only saves commands.
+ * filling must name i + 1, which no refiller can learn before the first filling is done. A refiller
+ * uses an index one period after it has learnt it, by its own clock. If another refiller has filled
+ * meanwhile, the index differs and nothing is added. The refiller learns the new index from the
+ * reply, and uses the new index a period later. These rules need no election; the election only
+ * saves commands.
  *
- * This holds while the index only grows. The index of a deleted or expired bucket begins again
- * with 0 and may reach an old value. So a refiller forgets the indexes that it learnt in an
- * earlier election, which may be long ago.
+ * The distance of a period holds while the index only grows. The index of a deleted or expired
+ * bucket begins again with 0 and may reach an old value. So a refiller forgets the indexes that it
+ * learnt in an earlier election, which may be long ago.
  *
  * A filling whose reply was lost may be done, not done, or still to be done. So the index is
- * forgotten and read again. Missed fillings are not made up for: a refiller that was away fills
- * once, and then once per period. */
+ * forgotten and read again. Missed fillings are not made up for: after an interruption each bucket
+ * gets one filling per period again. */
 #include "limit/refiller/refiller.h"
 
 #define UNKNOWN (-1)          /* an index */
 #define IN_FLIGHT_MAX 256     /* requests in flight at once */
 #define CLEAR_MAX 1000        /* keys freed per loop iteration */
-#define RETRY_MS UINT64_C(10) /* milliseconds to wait if the client accepts no more calls */
+#define RETRY_MS UINT64_C(10) /* delay after a request that could not be sent, in ms */
 
 /* A request in flight. */
 struct belay__filling {
   belay__list_t node; /* Link in refiller->in_flight */
   belay_request_t request;
   belay_refiller_t *refiller;
-  belay__refill_key_t *key; /* NULL: removed meanwhile */
+  belay__refill_key_t *key; /* NULL: the key was removed */
   bool adds;
 };
 
@@ -128,7 +128,7 @@ static void on_reply(belay_request_t *request, int status, const belay_bucket_st
   belay__refiller_replied(refiller);
 }
 
-/* Send the command that is due. */
+/* Send an add if the index is known, otherwise a read. */
 static int send(belay_refiller_t *refiller, belay__filling_t *filling) {
   belay__refill_key_t *key = filling->key;
   const belay_bytes_t name = {key->keyed.key, key->keyed.key_len};
@@ -141,7 +141,8 @@ static int send(belay_refiller_t *refiller, belay__filling_t *filling) {
                        : belay_bucket_read(refiller->bucket, &filling->request, name, on_reply);
 }
 
-/* Returns false if the command cannot be sent now; the key stays first. */
+/* Send the request of the first due key. If it cannot be sent now, return false; the key stays
+ * first. */
 static bool start_filling(belay_refiller_t *refiller, belay__refill_key_t *key) {
   belay_t *belay = belay__refiller_belay(refiller);
   belay__filling_t *filling = belay__alloc(belay, sizeof *filling);
@@ -178,8 +179,8 @@ void belay__refill(belay_refiller_t *refiller) {
       next = due;
     break;
   }
-  /* The lock reports the loss of the place. If the maximum is in flight, the next reply calls this
-   * function again. */
+  /* Two cases need no timer. The lock reports the loss of the place. If IN_FLIGHT_MAX requests are
+   * in flight, the end of one calls this function again. */
   if (belay__refiller_fills(refiller) && next != BELAY__NEVER)
     belay__timer_set(belay, BELAY__RANK_OTHER, &refiller->timer, next);
 }

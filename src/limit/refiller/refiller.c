@@ -2,7 +2,7 @@
  *
  *    RESTING --time; at once if new or elected before--> WAITING --granted--> ELECTED
  *      ^ ^                                                  |                    |
- *      | +--refused, for a temporary reason-----------------+                    |
+ *      | +--the acquire failed------------------------------+                    |
  *      +--------------------------------lost-------------------------------------+
  *
  *    any --close--> CLOSING: the place is given back, requests in flight are canceled
@@ -10,10 +10,10 @@
  *                     v
  *                   close callback, freed
  *
- * A place is a permit of a semaphore, with automatic renewal. The lease is renewed after a third
- * of its ttl. With less than half of the ttl left, the holder has missed a renewal and is
- * SUSPECT to every observer. It keeps the place until the end of the ttl; then it is lost, which
- * the lock reports. The lock's clock, not the state, decides whether the refiller may fill. */
+ * A place is a permit of a semaphore, with automatic renewal. The lease is renewed after a third of
+ * its ttl. If less than half of the ttl is left, the holder has missed a renewal and counts as
+ * SUSPECT. It keeps the place until the end of the ttl. Then the place is lost, and the lock
+ * reports the loss. The lock's clock, not `state`, decides whether the refiller may fill. */
 #include "limit/refiller/refiller.h"
 
 #include <stdio.h>
@@ -24,11 +24,11 @@
 #include "core/loop/backoff.h"
 
 #define NAME_MAX_LEN ((size_t)128)
-#define PERIODS_IDLE 2   /* periods that a bucket's tokens outlast */
-#define PERIODS_INDEX 10 /* periods that its index outlasts */
+#define PERIODS_IDLE 2   /* the bucket's idle_ms is at least this number of periods */
+#define PERIODS_INDEX 10 /* the bucket's index_ms is at least this number of periods */
 
 enum {
-  RESTING, /* new; or the place was lost; or the acquire was refused */
+  RESTING, /* new, or an acquire failed: the timer starts the next one */
   WAITING, /* the lock's acquire is pending */
   ELECTED, /* the place is held */
   CLOSING  /* closed; remaining work ends */
@@ -60,7 +60,7 @@ int belay__refiller_check_key(const belay_refiller_t *refiller, belay_bytes_t ke
 
 static void on_acquired(belay_lock_t *lock, int status);
 
-/* Acquire again some time after a refusal. */
+/* Acquire again about lease_ms after a failed acquire. */
 static void rest(belay_refiller_t *refiller) {
   belay_t *belay = belay__refiller_belay(refiller);
   uint64_t rest_ns = belay__period(belay, (uint64_t)refiller->lease_ms * BELAY__MS);
@@ -162,7 +162,8 @@ static void on_task(belay__task_t *task) {
     belay__refill(refiller);
 }
 
-/* If the client closes too, the lock does not report its end, and no further event follows. */
+/* Start a close. If the client closes too, belay_lock_close() fails and on_lock_closed() does not
+ * run. So this function starts the task itself. */
 static void start_close(belay_refiller_t *refiller) {
   stop_timer(refiller);
   refiller->state = CLOSING;
@@ -209,8 +210,8 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-/* A bucket must outlive the time between two fillings. Otherwise it expires and is always full,
- * or always empty. */
+/* Check the options of a refiller of this bucket. The keys of a bucket must outlive the time
+ * between two fillings. Otherwise they expire, and the bucket is always full, or always empty. */
 static int check_options(const belay_bucket_t *bucket, const belay_refiller_options_t *o) {
   belay_t *belay = bucket->handle.client->belay;
   int error = belay__check_bytes(belay, "name", o->name, 1, NAME_MAX_LEN);
@@ -227,7 +228,8 @@ static int check_options(const belay_bucket_t *bucket, const belay_refiller_opti
 
 /* ---- creation ---- */
 
-/* Write the name of the semaphore to `out` of this size, and return its length. */
+/* Write the name of the semaphore to `out`, which has `size` bytes; NULL: write nothing. Returns
+ * the length of the name. */
 static size_t put_election(char *out, size_t size, const belay_bucket_t *bucket,
                            const belay_refiller_options_t *o) {
   const belay__handle_t *handle = &bucket->handle;
@@ -250,7 +252,7 @@ static int new_lock(belay_refiller_t *refiller, const belay_refiller_options_t *
   belay_lock_options_init(&lock);
   lock.ttl_ms = o->lease_ms;
   lock.watchdog = BELAY_WATCHDOG_ON;
-  /* a place may be held for weeks: vacancies are notified, or end with the ttl */
+  /* rare retries suffice: a release is notified, and other vacancies arise at the end of a ttl */
   lock.retry_min_ms = o->lease_ms / 4;
   lock.retry_max_ms = o->lease_ms / 2;
   lock.label = o->label;

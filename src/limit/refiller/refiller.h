@@ -14,23 +14,23 @@ typedef struct belay__refill_key {
   belay__keyed_t keyed;      /* first */
   belay__list_t due_node;    /* Link in refiller->due; unlinked: a request is in flight */
   belay__filling_t *filling; /* Request in flight; or NULL */
-  uint64_t due;      /* Time of the next request: a period after the last reply, in nanoseconds */
-  int64_t index;     /* -1: unknown */
-  uint64_t election; /* Election in which the index was read */
+  uint64_t due;      /* Time of the next request: a period after the last ended; 0: at once */
+  int64_t index;     /* Index of the next filling; -1: unknown */
+  uint64_t election; /* Election in which a reply reported the index */
   int64_t tokens;    /* Tokens per filling; 0: the default of the refiller */
 } belay__refill_key_t;
 
 struct belay_refiller {
   belay__child_t child;
   belay_bucket_t *bucket;
-  belay_lock_t *lock; /* The place; NULL: given back */
+  belay_lock_t *lock; /* Semaphore whose permit is the place; NULL: closed */
   belay__timer_t timer;
   belay__task_t task;
   belay_refiller_change_cb on_change;
   belay_refiller_round_cb on_round;
   belay_refiller_close_cb close_cb;
   void *data;
-  uint64_t period; /* Time between two fillings, in nanoseconds */
+  uint64_t period; /* Shortest time between two fillings of a bucket, in nanoseconds */
   uint64_t next_round;
   int64_t lease_ms, tokens;
   belay__table_t keys;
@@ -53,10 +53,11 @@ static inline belay_t *belay__refiller_belay(const belay_refiller_t *refiller) {
  * timer for the next one. */
 void belay__refill(belay_refiller_t *refiller);
 
-/* Cancel all requests in flight; belay__refiller_replied() is called for each. */
+/* Cancel all requests in flight. belay__refiller_replied() runs at the end of each. */
 void belay__refill_cancel(belay_refiller_t *refiller);
 
-/* Remove some of the keys. Returns true if none is left. */
+/* Remove up to 1000 keys. No request may be in flight. Returns true if no key is left; then the
+ * table is freed too. */
 bool belay__refill_clear(belay_refiller_t *refiller);
 
 /* ---- limit/refiller/refiller.c ---- */
@@ -64,13 +65,14 @@ bool belay__refill_clear(belay_refiller_t *refiller);
 /* Check a refiller and a key. Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 int belay__refiller_check_key(const belay_refiller_t *refiller, belay_bytes_t key);
 
-/* true if the refiller may fill now. */
+/* true if the refiller may fill now: it is elected, and the lease of its place is not over. */
 bool belay__refiller_fills(const belay_refiller_t *refiller);
 
-/* true if the refiller won an election and has not lost its place. */
+/* true if the refiller is elected and the lock has not reported the loss of its place. The lease of
+ * the place may be over already. */
 bool belay__refiller_is_elected(const belay_refiller_t *refiller);
 
-/* A request in flight has ended. */
+/* Call this when a request in flight has ended, or the lock has closed: fill on, or end a close. */
 void belay__refiller_replied(belay_refiller_t *refiller);
 
 #endif /* BELAY_LIMIT_REFILLER_REFILLER_H */
