@@ -4,11 +4,11 @@
  *                 |
  *                 v
  *               waiting, in order --ids arrive--> ended, when it has all of its ids
- *                 |--timeout; no more ids will come; canceled--> ended; its ids are skipped
+ *                 |--timeout, lasting error, canceled--> ended; the ids that it has are skipped
  *
- * Three keys of belay have no ttl, because they must outlive all ids: the two hashes of this
- * file (NAMESPACE::idgen::{NAME} and NAMESPACE::idgen::{NAME}::sequence), and the quarantine's
- * marker (lease/quorum/quarantine.c). */
+ * The hashes of segments (NAMESPACE::idgen::{NAME}) and sequences
+ * (NAMESPACE::idgen::{NAME}::sequence) have no ttl, because they must outlive all ids. The only
+ * other key of belay without a ttl is the quarantine's marker (lease/quorum/quarantine.c). */
 #include "data/idgen/idgen.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ static belay__operation_t *first_of(const belay_idgen_t *idgen) {
   return BELAY__CONTAINER(idgen->waiting.next, belay__operation_t, queued);
 }
 
-/* Give ids to a request. Returns 0 if it has all of them. */
+/* Give ids to a request. Returns 0 if the request has all of its ids, else the error of take. */
 static int fill_request(belay_idgen_t *idgen, belay__operation_t *operation, uint64_t *again_at) {
   int64_t *ids = operation->room != NULL ? operation->room : &operation->values[BELAY__IDGEN_ID];
   int64_t *has = &operation->values[BELAY__IDGEN_HAS],
@@ -149,7 +149,7 @@ int belay__idgen_read_wait(const belay_idgen_t *idgen, const belay__call_t *call
   if (!belay__reply_integer(reply, 0, INT64_MAX, &copies))
     return BELAY_EPROTO;
   if (call->epoch != epoch)
-    return BELAY_EUNKNOWN; /* not from the server that ran the script */
+    return BELAY_EUNKNOWN; /* perhaps not from the server that ran the script */
   return copies < idgen->options.min_replicas ? BELAY_ENOREPLICAS : 0;
 }
 
@@ -224,7 +224,7 @@ static int check_segment(belay_t *belay, belay_idgen_options_t *o) {
   return error;
 }
 
-/* Set the defaults that depend on others, and check the options of the mode. */
+/* Set the defaults that depend on other options, and check the options of the mode. */
 static int check_options(const belay_client_t *client, belay_idgen_options_t *o) {
   belay_t *belay = client->belay;
   if (o->mode == BELAY_IDGEN_SNOWFLAKE)
@@ -281,7 +281,8 @@ BELAY__HANDLE_FUNCTIONS(idgen)
 
 /* ---- operations ---- */
 
-/* Waiting requests come first. */
+/* belay_idgen_next() for all cases but the fast one. While requests wait, it takes no id: they come
+ * first. */
 static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *id) {
   belay_client_t *client = idgen->handle.client;
   uint64_t again_at;

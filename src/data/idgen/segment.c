@@ -1,16 +1,18 @@
 /* Segments: ids that are fetched in advance, one step at a time.
  *
- *    REST --ids run out, requests wait--> FETCHING --answered: the ids are present--> REST
+ *    REST --ids run low, requests wait--> FETCHING --answered: the ids are present--> REST
  *     ^                                     |  |
  *     |                                     |  | no reply, refused; or another server than the
  *     |                                     |  | script's argument names has replied
- *     +--delay, if the fault may pass-------|--+
- *     +--the server's clock is behind-------+
+ *     +--delay after an error---------------|--+
+ *     +--delay: the server's clock is behind+
  *
- * The script needs its server's identity as an argument. The identity is known once there is a
- * connection, so a PING makes one first. The call may still use a later connection, so the reply
- * is compared with the present identity. If they differ, the ids are skipped, and no id is used
- * twice.
+ * The delay is the longest after a lasting error. Then a new request does not wait for the delay.
+ *
+ * With a gap, the script needs the identity of its server as an argument. The identity is known
+ * once there is a connection, so a PING makes one first. The call may still use a later connection.
+ * So after the reply, the argument is compared with the identity of the server that replied. If
+ * they differ, the ids are skipped, and no id is used twice.
  *
  * There are at most two segments: the present one and the spare. */
 #include <assert.h>
@@ -18,11 +20,11 @@
 #include "data/idgen/idgen.h"
 #include "scripts.gen.h"
 
-#define JUMPS 1000                  /* Gaps of the longest jump */
-#define JUMP_MAX (INT64_C(1) << 50) /* Upper limit of a jump of more than one gap */
+#define JUMPS 1000                  /* A jump is at most this number of gaps */
+#define JUMP_MAX (INT64_C(1) << 50) /* A jump of more than one gap is at most this number of ids */
 #define WAIT_MAX_MS 1000            /* Longest time that the script tells the caller to wait */
 
-enum { PINGING }; /* values of a fetch: true if the PING is under way, not the script */
+enum { PINGING }; /* values of a fetch: 1 if its call is the PING, 0 if it is the script */
 
 static belay_t *belay_of(const belay_idgen_t *idgen) {
   return idgen->handle.client->belay;
@@ -62,7 +64,7 @@ static int read_next(belay_idgen_t *idgen, const belay__call_t *call, const bela
              : BELAY_EUNKNOWN;
 }
 
-/* The replies to the PING, or to the script and the WAIT. */
+/* Read the reply to the PING, the script or the WAIT. */
 static int read_fetch(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_idgen_t *idgen = operation->context;
@@ -74,8 +76,9 @@ static int read_fetch(belay__operation_t *operation, const belay__call_t *call,
   return read_next(idgen, call, reply);
 }
 
-/* Two servers that have forgotten the same ids must not jump to the same number, and do not know
- * each other: the second of two failovers, or of two restarts from one file. */
+/* Draw the jump, a random number of gaps. Two servers may lose the same ids one after the other, in
+ * two failovers or two restarts from one file. With equal jumps both would continue at the same
+ * number, and ids would be issued twice. */
 static int64_t draw_jump(const belay_idgen_t *idgen) {
   int64_t gap = idgen->options.gap, most = gap > 0 ? JUMP_MAX / gap : 0;
   if (most <= 1)
@@ -117,7 +120,8 @@ static int send_fetch(belay__operation_t *operation, bool pinged) {
   return BELAY_EPERM;
 }
 
-/* The ids of the reply are present. Waiting requests get theirs before the program can take one. */
+/* Store the ids of the reply as the spare segment. Serve waiting requests at once, before the
+ * program can take an id. */
 static void keep_spare(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   assert(!has_spare(s));
@@ -138,8 +142,8 @@ static int next_step(belay__operation_t *operation) {
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-/* Delays the next fetch until half of the rest is used; only by the time if requests wait or no id
- * is left. */
+/* Delay the next fetch by `ns`, and until half of the remaining ids of the segment are used. If
+ * requests wait or no id is left, only the time counts. */
 static void delay_fetch(belay_idgen_t *idgen, uint64_t ns) {
   belay__segment_t *s = &idgen->segment;
   s->rest_until = belay__now(belay_of(idgen)) + ns;
@@ -148,7 +152,8 @@ static void delay_fetch(belay_idgen_t *idgen, uint64_t ns) {
     belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
 }
 
-/* Set the mark at which the next segment is fetched: a fifth is left, or the present id. */
+/* Set idgen->low, the id at which the next segment is fetched. It leaves a fifth of a step; it is
+ * the present id if less is left already, and the end of the segment if no fetch is possible. */
 static void set_low(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   int64_t fifth = idgen->options.step / 5 + (idgen->options.step % 5 != 0);
@@ -167,7 +172,7 @@ static void on_fetched(belay_request_t *request, void (*cb)(void), const belay__
     return;
   if (answer->status == 0) {
     set_low(idgen);
-    belay__idgen_serve(idgen); /* if requests still wait, it fetches the next segment */
+    belay__idgen_serve(idgen); /* fetches the next segment if requests still wait */
   } else if (answer->status == BELAY_EAGAIN) {
     s->tries = 0;
     idgen->error = 0;

@@ -1,5 +1,6 @@
-/* Sequences: each id is one request. A request whose reply was lost is sent again, which skips
- * the ids of the first one. Such ids look like those of another client. */
+/* Sequences: each request runs one script, for one or several ids. If the reply was lost, the
+ * script is sent again, and the ids of its first run are skipped. They look like ids of another
+ * client. A script with a WAIT (min_replicas) is never sent again. */
 #include "data/idgen/idgen.h"
 #include "scripts.gen.h"
 
@@ -27,7 +28,6 @@ static int read_answer(belay__operation_t *operation, const belay__call_t *call,
   return read_last(operation, call, reply);
 }
 
-/* A script with a WAIT is not sent again. */
 static const belay__request_ops_t ops[2][2] = {
     {{.read = read_answer, .notify = belay__request_notify_count, .idempotent = true},
      {.read = read_answer, .notify = belay__idgen_notify_many, .idempotent = true}},

@@ -10,10 +10,11 @@
  *     |                                |                            |
  *     +--delay <--held, refused, no reply; lost, fenced-------------+
  *
- * The record outlasts the lock. An owner extends the record before it issues ids up to that
- * time. If a lock failure gives a number two owners, the record separates them: the later owner
- * starts above the first one's time, and the first one's next renewal is refused. The wall clock
- * decides the time in an id; the lock's clock and the record decide whether an id may be issued. */
+ * The record outlasts the lock. An owner extends `until` in the record before it issues ids up to
+ * the new time. If a lock failure gives a number two owners, the record separates them: the later
+ * owner starts above the `until` of the first owner, and the next renewal of the first owner is
+ * refused. The wall clock decides the time in an id; the lock's clock and the record decide whether
+ * an id may be issued. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,16 +24,16 @@
 
 #define TIME_MAX ((INT64_C(1) << 41) - 1)
 #define RECORD_MS                                                                                  \
-  INT64_C(86400000)                /* Lifetime of a record after its end: more than clocks differ */
+  INT64_C(86400000) /* Lifetime of a record after `until` or now: more than clocks differ */
 #define BEHIND_MAX_MS INT64_C(100) /* Longest delay before a clock that is behind is read again */
-#define WAIT_MS INT64_C(1000)      /* Time for the lock of a given worker number */
+#define WAIT_MS INT64_C(1000)      /* Timeout of the acquire with options.worker; otherwise 0 */
 #define NUMBER_MAX (INT64_C(1) << 53)
 
 enum {
   NONE,     /* No worker number; if the timer is set, the next try waits for it */
   LOCKING,  /* The acquire of a lock is pending */
   CLAIMING, /* The lock is held; a PING or the claim of the record is pending */
-  READY     /* Ids may be issued; the timer is the next renewal, which may be pending */
+  READY     /* Ids may be issued up to `until`; the timer starts the next renewal */
 };
 
 typedef enum event {
@@ -61,13 +62,13 @@ static void set_timer(belay_idgen_t *idgen, uint64_t ns) {
 
 /* ---- the lock ---- */
 
-/* Close the lock in the background: its callbacks find no handle. */
+/* Close the lock in the background. Its callbacks find NULL as data and do nothing. */
 static void drop_lock(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   if (w->lock == NULL)
     return;
   belay_lock_set_data(w->lock, NULL);
-  (void)belay_lock_close(w->lock, NULL); /* or the client has */
+  (void)belay_lock_close(w->lock, NULL); /* fails if the client closes the lock already */
   w->lock = NULL;
 }
 
@@ -89,7 +90,7 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
     on_event(idgen, LOST, BELAY_EHELD);
 }
 
-/* The length precedes the name, which may be any bytes. */
+/* Write the name of the lock. The length precedes the handle's name, which may be any bytes. */
 static size_t put_name(const belay_idgen_t *idgen, char *out, size_t size) {
   size_t n = (size_t)snprintf(out, size, "idgen/%zu/", idgen->text_len);
   memcpy(out + n, idgen->text, idgen->text_len);
@@ -159,13 +160,14 @@ static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__re
     return BELAY_EPROTO;
   }
   if (!belay__idgen_is_identity(idgen, call, &w->server))
-    return BELAY_EUNKNOWN; /* another server's record may be old */
+    return BELAY_EUNKNOWN; /* the record of another server may be old */
   w->floor = floor;
   w->until = until;
   return 0;
 }
 
-/* Another client's clock was far ahead, or ours is behind: another number may be usable at once. */
+/* true if the record is far ahead of our clock and options.worker does not fix the number. Either
+ * the clock of the last owner was ahead, or ours is behind. Another number may be usable now. */
 static bool is_far_ahead(const belay_idgen_t *idgen) {
   const belay__worker_t *w = &idgen->worker;
   return idgen->options.worker < 0 && w->floor > wall_of(idgen) + 2 * idgen->options.ahead_ms;
@@ -198,8 +200,8 @@ static void on_pinged(belay__call_t *call, const belay__result_t *result) {
     on_event(idgen, FAILED, result->error);
 }
 
-/* The script needs the server's identity. The lock may be on another server, so there may be no
- * connection to this one yet. */
+/* Send the claim, after a PING if there is no connection: the script needs the server's identity.
+ * The lock may be on another server, so the server of the record may have no connection yet. */
 static void ping_and_claim(belay_idgen_t *idgen) {
   belay__identity_t server;
   belay__idgen_ask_identity(idgen, BELAY__CLASS_LEASE, idgen->handle.route, &server);
@@ -257,7 +259,7 @@ static uint8_t begin_locking(belay_idgen_t *idgen) {
   return LOCKING;
 }
 
-/* Back to NONE, with a delay. */
+/* Drop the lock, store the error, and set the delay of the next try. Returns NONE. */
 static uint8_t give_up(belay_idgen_t *idgen, int status) {
   belay__worker_t *w = &idgen->worker;
   drop_lock(idgen);
@@ -268,7 +270,7 @@ static uint8_t give_up(belay_idgen_t *idgen, int status) {
   return NONE;
 }
 
-/* Try the next worker number, unless one number is required. */
+/* Try the next worker number. If options.worker fixes the number, or all were tried, give up. */
 static uint8_t try_next(belay_idgen_t *idgen, int status) {
   belay__worker_t *w = &idgen->worker;
   if (idgen->options.worker >= 0 || w->tried == BELAY_IDGEN_WORKERS)
@@ -286,7 +288,7 @@ static uint8_t set_ready(belay_idgen_t *idgen) {
   idgen->error = 0;
   if (w->state == CLAIMING) {
     w->last = w->floor > w->last ? w->floor : w->last;
-    w->sequence = BELAY__IDGEN_SEQUENCES; /* all ids of that time may be used */
+    w->sequence = BELAY__IDGEN_SEQUENCES; /* all ids of the time `last` may have been issued */
   }
   set_timer(idgen, (uint64_t)idgen->options.ahead_ms * BELAY__MS / 3);
   return READY;
@@ -324,7 +326,7 @@ static void on_event(belay_idgen_t *idgen, event_t event, int status) {
       w->state = set_ready(idgen);
     } else if (event == LOST) {
       w->state = give_up(idgen, status);
-    } else if (event == FAILED) { /* a renewal; ids may be issued until w->until */
+    } else if (event == FAILED) { /* a renewal failed; ids may be issued up to w->until */
       belay__idgen_failed(idgen, status);
       set_timer(idgen, (uint64_t)idgen->options.ahead_ms * BELAY__MS / 10);
     }
@@ -349,7 +351,8 @@ static void on_timer(belay__timer_t *timer) {
 
 /* ---- the functions of the mode ---- */
 
-/* The record decides whether there may be an id at that time, the lock whether it is still held. */
+/* Check that an id with the time `wall` may be issued: it is not before w->last, the record permits
+ * it, it fits in an id, and the lock is held. Returns 0 or an error. */
 static int check_time(belay_idgen_t *idgen, int64_t wall, uint64_t *again_at) {
   belay__worker_t *w = &idgen->worker;
   if (wall < w->last) {
@@ -409,7 +412,8 @@ static void on_lock_closed(belay_lock_t *lock, void *data) {
   belay__handle_release(&idgen->handle);
 }
 
-/* Give back the reserved and unused time, so that the next owner need not wait for it. */
+/* Set `until` of the record to the time of the last id, so that the next owner need not wait for
+ * reserved time that was not used. */
 static void give_back(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   const belay_client_t *client = idgen->handle.client;
