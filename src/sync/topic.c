@@ -5,9 +5,10 @@
  *      v    | the callback got the gap, and the channel is up
  *    GAP: messages are lost
  *
- * A gap begins when the connection is lost, or when there is no room for a message: the queue is
- * bounded in bytes. A task passes the queue, and then the gap, to the callback. All events until
- * the callback gets the gap belong to the gap, and are dropped. */
+ * A gap begins when the connection is lost, when the server refuses the subscription, or when there
+ * is no room for a message: the queue is bounded in bytes. A task passes the queue, and then the
+ * gap, to the callback. All events until the callback gets the gap belong to the gap, and are
+ * dropped. */
 #include <belay/topic.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@
  * The key is the plain lock's, so that both exclude each other; only fair locks respect the
  * queue. The order is that of the first attempts at the server. A release wakes the first waiter
  * by its ticket: all waiters get the message, and the others ignore it. Each waiter also asks when
- * the first place would expire, or earlier by polling. Its script removes a first waiter whose
- * place has expired, and wakes the next one. */
+ * the first place would expire, or earlier by polling. The script of that attempt removes a first
+ * waiter whose place has expired, and wakes the next one. */
 #include "lease/kinds/fair.h"
 
 #include "core/call/publish.h"

@@ -6,9 +6,8 @@
  *
  * A client that uses the key as a plain lock sees it held or free. Each handle is a lease of its
  * own and asks the server itself: another handle of the present owner must not queue behind a
- * waiter of another owner.
- * There is no quorum form: the servers could count different numbers of holds and disagree about
- * the last one. */
+ * waiter of another owner. There is no quorum form: the servers could count different numbers of
+ * holds and disagree about the last one. */
 #include "lease/kinds/lock.h"
 #include "scripts.gen.h"
 
