@@ -24,8 +24,8 @@
 #define NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
 
 typedef enum kind {
-  GROUP,      /* Base of other rows; not a name for users */
-  PRIMITIVE,  /* A header of belay, or an option of several */
+  GROUP,      /* Not a name for users: other rows include it, or each user gets it */
+  PRIMITIVE,  /* Commands of a public header of belay, or of an option that several headers have */
   DEPLOYMENT, /* Not in "all" */
 } kind_t;
 
@@ -34,7 +34,7 @@ enum { REDIS = 1, VALKEY = 2, ALONE = 4, IN_CLUSTER = 8 };
 typedef struct row {
   kind_t kind;
   const char *name;
-  const char *with;  /* Rows that it includes */
+  const char *with;  /* Names of the rows that this row includes, separated by spaces */
   const char *words; /* Commands, separated by spaces; subcommands and first arguments after '|' */
 } row_t;
 
@@ -114,7 +114,8 @@ static const row_t rows[] = {
 /* The servers that know and need a command. A command without a row is for all servers. */
 static const struct {
   const char *word;
-  unsigned since, until; /* Versions; until 0: no end */
+  /* Versions as 70000 for 7.0.0: from since, before until; until 0: no end */
+  unsigned since, until;
   unsigned where;
 } certain[] = {
     {"delex", 80400, 0, REDIS | ALONE | IN_CLUSTER},
@@ -218,7 +219,7 @@ static void add_row(words_t *words, const row_t *row) {
     add_word(words, word);
 }
 
-/* Add all named rows; false if a name is unknown. */
+/* Add the rows of all names in the options; false if a name is unknown. */
 static bool add_all(words_t *words) {
   const belay_acl_options_t *o = words->options;
   for (size_t i = 0; i < o->names_count; i++)
@@ -253,7 +254,8 @@ static void put_string(text_t *text, const char *string) {
   put(text, string, strlen(string));
 }
 
-/* Writes a pattern that matches these bytes only, and every continuation if the tail is "*". */
+/* Writes kind and a pattern that matches exactly these bytes, followed by tail, which is not
+ * quoted. */
 static void put_pattern(text_t *text, const char *kind, const char *bytes, size_t len,
                         const char *tail) {
   char quoted[2];

@@ -10,7 +10,7 @@
 #include "scripts.gen.h"
 
 #define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
-#define HOLDER_BYTES ((size_t)1024) /* Bytes of a reply in memory for each holder, at most */
+#define HOLDER_BYTES ((size_t)1024) /* Upper bound for the memory of one holder in a reply */
 
 const belay__held_kind_t belay__held_kinds[BELAY_HELD_KINDS] = {
     [BELAY_HELD_LOCK] = {.name = "lock",
@@ -141,7 +141,7 @@ bool belay__held_check(const belay__reply_t *reply, size_t *count, size_t *n) {
   return *n <= *count && *n <= BELAY_HELD_HOLDERS_MAX;
 }
 
-/* A mark of 64 bits does not reveal the 160 bits of the token. */
+/* The mark has 64 bits of a hash, and does not reveal the token, which has 160 random bits. */
 belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
   static const uint8_t key[BELAY__SIPHASH_KEY_LEN] = "belay: the mark";
   const belay__reply_t *token = reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];
@@ -150,7 +150,8 @@ belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
                                .mark = belay__siphash128(key, token->str, token->len).h1};
 }
 
-/* Returns the label after the digits of a token; NULL if belay did not make the token. */
+/* Returns the label after the digits of a token, and its length in *rest. NULL if there is none, or
+ * the token has not the form of belay. */
 static const char *label_part(const char *token, size_t len, size_t *rest) {
   if (len <= LABEL_AT || token[LABEL_AT - 1] != ':')
     return NULL;
@@ -175,7 +176,8 @@ bool belay__held_is_owned(const belay__held_key_t *key, const belay__reply_t *re
   return key->kind == BELAY_HELD_LOCK && reply->items[OWNER]->len > 0;
 }
 
-/* The owner of a reentrant lock follows the digits of its client. */
+/* Returns the owner or the leader's value, or NULL. The stored owner of a reentrant lock has the
+ * digits of its client before the owner's name. */
 static const char *owner_of(const belay__held_key_t *key, const belay__reply_t *reply,
                             size_t *len) {
   const belay__reply_t *owner = reply->items[OWNER];
@@ -248,7 +250,9 @@ int belay__held_make(belay_t *belay, const belay__held_key_t *key, const belay__
                          .used = (unsigned)head[USED]->integer};
   (void)belay__reply_number(head[FENCE], 0, UINT64_MAX, &held->fence);
   if (!belay__key_unescape(name, &held->name_len, key->name, key->name_len)) {
-    memcpy(name, key->name, key->name_len); /* not made by belay: reported unchanged */
+    /* belay did not make this key, because its escapes are invalid: the name is reported
+     * unchanged */
+    memcpy(name, key->name, key->name_len);
     held->name_len = key->name_len;
   }
   name[held->name_len] = '\0';

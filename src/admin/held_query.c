@@ -1,14 +1,15 @@
 /* Queries and breaks of one held object.
  *
  *    read:   query the holders --> callback
- *    break:  query the holders --listed ones are present--> release each by its token --> callback
- *                              --none is present--> callback
+ *    break:  query the holders --some of the caller's are present--> release each --> callback
+ *                              --none of them is present--> callback
  *
- * The server returns a limited number of holders. A listed holder that is not among them may be
- * present or not.
+ * The caller of a break passes holders from an earlier read. These have marks, not tokens. The
+ * query returns the tokens; a holder is present if its mark is that of a returned token. The server
+ * returns a limited number of holders. If it has more, one that was not returned may be present.
  *
- * The token is known only between the two requests. A release by a token does nothing if the
- * token is gone, so a later holder is never affected. */
+ * A release by a token does nothing if the token does not hold the object any more. So a later
+ * holder is never affected. */
 #include <assert.h>
 #include <string.h>
 
@@ -17,10 +18,11 @@
 #include "admin/held.h"
 #include "scripts.gen.h"
 
-enum { HELD };                                   /* values of a read: the result */
-enum { REMOVED, NOT_LISTED, OTHERS, RECEIVERS }; /* of a break */
+enum { HELD }; /* values of a read: a belay__held_t * */
+/* values of a break: the counts of belay_broken_t */
+enum { REMOVED, NOT_LISTED, OTHERS, RECEIVERS };
 
-/* The query of a request, in its room; the key follows the marks. */
+/* State of a request, in its room. The bytes of the key follow the marks. A read has no marks. */
 typedef struct query {
   belay__held_key_t key;
   size_t marks_len;
@@ -39,7 +41,7 @@ static int check(belay_client_t *client, const belay_request_t *request, belay_h
                                          BELAY__NAME_MAX);
 }
 
-/* Begin a request with a query of the holders. */
+/* Begin a request and send its query of the holders. */
 static int start(belay_client_t *client, belay_request_t *request, const belay__request_ops_t *ops,
                  const belay_held_t *what, void (*cb)(void)) {
   const char *family = belay__held_kinds[what->kind].name;
@@ -107,7 +109,7 @@ static bool is_marked(const query_t *query, uint64_t mark) {
   return false;
 }
 
-/* Make the call with which the holder would release. */
+/* Make the call with which the holder itself would release its token. */
 static belay__call_t *new_release(belay_client_t *client, const belay__held_key_t *key, bool owned,
                                   belay__held_token_t token) {
   static const char *const holds[BELAY__HELD_SUFFIXES_MAX] = {"::holds"};
@@ -147,10 +149,12 @@ static void notify_broken(belay_request_t *request, void (*cb)(void),
   ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : &unknown);
 }
 
-/* Not sent again: the second reply would report that the token was missing. */
+/* A release is not sent again: if the first one had run, the second would report a missing
+ * token. */
 static const belay__request_ops_t release_ops = {.read = read_released, .notify = notify_broken};
 
-/* PARKED: release the n holders that were found. */
+/* Release the n holders of the caller that are among the `listed` holders of the reply. The request
+ * is PARKED until then. */
 static int release(belay__operation_t *operation, const belay__reply_t *reply, size_t listed,
                    size_t n) {
   belay_client_t *client = operation->client;
@@ -167,7 +171,7 @@ static int release(belay__operation_t *operation, const belay__reply_t *reply, s
     calls[made++] = new_release(client, &query->key, owned, token);
   }
   operation->ops = &release_ops;
-  operation->reply_lost = false; /* a query has no effect */
+  operation->reply_lost = false; /* the lost reply was one to a query, which changes nothing */
   int error = belay__request_send_all(operation, calls, made);
   belay__free(client->belay, calls, n * sizeof(belay__call_t *));
   return error;

@@ -5,18 +5,19 @@
  *              --another page--> PAUSED; after the last page ENDING
  *    WORKING   --some keys are processed--> PAUSED; after the last keys ENDING
  *    PAUSED    --time--> WORKING, if the page has more keys; else SCANNING
- *    SCANNING, WORKING, at entry too
- *              --no reply, temporarily--> PAUSED
- *              --refused, or no reply for too long--> ENDING
+ *    SCANNING, WORKING, also if the request cannot be sent
+ *              --an error that may pass--> PAUSED
+ *              --another error, or no reply for patience_ms--> ENDING
  *    all these --cancel, close--> ENDING
  *    ENDING    --the task; callback--> IDLE
  *
- * Keys are processed (deleted, or their holders queried) with one call each, many calls at once:
- * in a cluster, keys of different slots may not share a command, and a server can serve other
- * clients in between. A cursor is valid only for the process that made it: if another process
- * replies, the scan begins again. Several servers are scanned one after another. If slots have
- * moved between them meanwhile, the scan begins again, too. SCAN is never redirected: moved
- * slots become known by other calls and by the map, which is refreshed once a minute. */
+ * Keys are processed (deleted, or their holders queried) with one call each, many calls at once: in
+ * a cluster, keys of different slots may not share a command, and a server can serve other clients
+ * in between. A cursor is valid only for the process that made it: if another process replies, the
+ * scan begins again with the first server. Several servers are scanned one after another. If slots
+ * have moved between the servers since its beginning, the scan begins again, too. SCAN is
+ * never redirected: moved slots become known by other calls and by the map, which is refreshed once
+ * a minute. */
 #include "admin/sweep.h"
 
 #include <assert.h>
@@ -54,8 +55,8 @@ static void end_run(belay_sweep_t *sweep, int status) {
   belay__defer(belay_of(sweep), &sweep->task);
 }
 
-/* After an error: halves the size of the next request if the size may be the cause. Otherwise
- * waits, if the error may pass and patience_ms is not over. Otherwise ends the run. */
+/* Handles an error. If the size of the request may be the cause, halves the size of the next one.
+ * Otherwise, if the error may pass and patience_ms is not over, waits. Otherwise ends the run. */
 static void back_off(belay_sweep_t *sweep, int status, bool scanning) {
   uint64_t now = belay__now(belay_of(sweep));
   uint32_t *size = scanning ? &sweep->count : &sweep->calls;
@@ -84,8 +85,9 @@ static void send_step(belay_sweep_t *sweep) {
   sweep->state = scanning ? SCANNING : WORKING;
 }
 
-/* The calls are done; the page may have more keys. Pauses for as long as keys_per_s demands, which
- * may be no time. A pause does not count as waiting for a reply. */
+/* A request is done. Ends the run after the last key, or after too many restarts. Otherwise pauses
+ * until keys_per_s permits the next request, which may be at once. patience_ms counts from the end
+ * of this pause. */
 static void finish_step(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   if (sweep->page.n == 0 && sweep->options.on_progress != NULL) {
@@ -130,7 +132,7 @@ static void on_worked(belay_sweep_t *sweep) {
   finish_step(sweep);
 }
 
-/* A run that has ended meanwhile ignores the reply. */
+/* A reply after the end of the run is ignored. */
 void belay__sweep_notify(belay_request_t *request, void (*cb)(void),
                          const belay__answer_t *answer) {
   belay_sweep_t *sweep = answer->context;
@@ -163,11 +165,12 @@ static void on_task(belay__task_t *task) {
   sweep->cb(sweep, sweep->status, &totals);
 }
 
-/* Returns false if no run is under way. */
+/* Returns false if no run is under way, or the run is ENDING already. */
 static bool cancel_run(belay_sweep_t *sweep) {
   if (sweep->state == IDLE || sweep->state == ENDING)
     return false;
-  (void)belay_request_cancel(&sweep->request); /* there is none while PAUSED */
+  /* fails while PAUSED, when no request is under way */
+  (void)belay_request_cancel(&sweep->request);
   end_run(sweep, BELAY_ECANCELED);
   return true;
 }
@@ -193,7 +196,8 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-/* Matches all keys of held objects and few others: the first letters of their families. */
+/* Matches all main and alternate keys of held objects, and few others, by the first two letters of
+ * their families. */
 static const char held_pattern[] = "[elrs][elow]*::{*";
 
 static int check_options(belay_t *belay, belay_sweep_options_t *o) {
@@ -207,7 +211,7 @@ static int check_options(belay_t *belay, belay_sweep_options_t *o) {
   return belay__check_bytes(belay, "pattern", o->pattern, 1, BELAY_SWEEP_PATTERN_MAX);
 }
 
-/* The pattern of SCAN: the quoted namespace, then the pattern of the options. */
+/* Makes the pattern of SCAN: the quoted namespace, "::", and options.pattern. false: no memory. */
 static bool make_match(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   const belay_client_t *client = sweep->handle.client;
   assert(o->pattern.data != NULL);

@@ -1,4 +1,5 @@
-/* A sweep that lists held objects: it queries the holders of each key that may be that of one. */
+/* A sweep that lists held objects. It queries the holders for each key that has the form of a key
+ * of a held object. */
 #include "admin/held.h"
 #include "admin/sweep.h"
 
@@ -18,7 +19,8 @@ static belay__call_t *make_query(belay_sweep_t *sweep, const belay_bytes_t *key)
   return belay__held_call(sweep->handle.client, BELAY__CLASS_BULK, &parsed, BELAY_HELD_LISTED_MAX);
 }
 
-/* A released object is skipped. An object with a key of its own is found by that key. */
+/* An object without holders is skipped. An rwlock that is held by a writer has its main key too:
+ * its alternate key is skipped, so that the rwlock is reported once. */
 static int read_held(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   belay_sweep_t *sweep = operation->context;
@@ -36,7 +38,8 @@ static int read_held(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-enum { ERROR }; /* values of a request: the error of a key, except BELAY_EWRONGTYPE */
+/* values of a request: an error of one of its keys, except BELAY_EWRONGTYPE; 0: none */
+enum { ERROR };
 
 static void on_key_failed(belay__operation_t *operation, int status) {
   int64_t *error = &operation->values[ERROR];
@@ -44,7 +47,7 @@ static void on_key_failed(belay__operation_t *operation, int status) {
     *error = status;
 }
 
-/* Keys of another type are skipped. */
+/* A key of another type is no error of the request: it is skipped. */
 static int recover(belay__operation_t *operation, int status) {
   return status == BELAY_EWRONGTYPE ? (int)operation->values[ERROR] : status;
 }
@@ -62,7 +65,7 @@ static belay__held_t *pop(belay_sweep_t *sweep) {
   return node == NULL ? NULL : BELAY__CONTAINER(node, belay__held_t, node);
 }
 
-/* If the callback ends the run, the rest is dropped with the page. */
+/* If the callback ends the run, on_task() of sweep.c drops the other results. */
 void belay__sweep_report_held(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   for (belay__held_t *held; sweep->state == state && (held = pop(sweep)) != NULL;) {

@@ -12,7 +12,8 @@ void belay__sweep_drop_page(belay_sweep_t *sweep) {
   sweep->page = (belay__sweep_page_t){0};
 }
 
-/* Ignores keys outside the namespace, whatever the server returns. */
+/* true if the key is in the namespace, whatever the server returns, and is accepted for
+ * processing. */
 static bool is_wanted(const belay_sweep_t *sweep, const belay__reply_t *key) {
   const belay_client_t *client = sweep->handle.client;
   const belay__sweep_work_t *work = sweep->work;
@@ -61,7 +62,8 @@ void belay__sweep_begin(belay_sweep_t *sweep) {
   (void)find_shard(sweep, 0, &position->route, &position->version);
 }
 
-/* Move to the next page. */
+/* Moves the position to the next page of the server; after cursor 0 to the next server, or to the
+ * end. */
 static void advance(belay_sweep_t *sweep, uint64_t cursor) {
   belay__sweep_position_t *position = &sweep->position, next = {.shard = position->shard + 1};
   position->cursor = cursor;
@@ -73,8 +75,8 @@ static void advance(belay_sweep_t *sweep, uint64_t cursor) {
     position->over = true;
 }
 
-/* True if keys may have moved since the beginning, as far as known. Before the first reply the
- * map may have been unknown. */
+/* True if the slot map has changed since the scan began: keys may have moved between the servers.
+ * Before the first reply the map may be unknown (version 0): then its version now is taken. */
 static bool have_slots_moved(belay_sweep_t *sweep) {
   belay__sweep_position_t *position = &sweep->position;
   uint32_t route, version;
@@ -84,8 +86,9 @@ static bool have_slots_moved(belay_sweep_t *sweep) {
   return version != position->version;
 }
 
-/* Returns true if the reply comes from the server that made the cursor, and remembers the server of
- * the reply. Without a run id the connection identifies the server. */
+/* Returns true if the reply comes from the process that made the cursor, or is the first of this
+ * server. Remembers the process of the reply. Without a run id the connection identifies the
+ * process. */
 static bool is_same_server(belay_sweep_t *sweep, const belay__call_t *call) {
   belay_client_t *client = call->client;
   belay__sweep_position_t *position = &sweep->position;
@@ -135,7 +138,7 @@ static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t ar
   belay__call_t *call = belay__call_new(sweep->handle.client, BELAY__CLASS_BULK);
   belay__call_command(call, name, argc);
   if (call != NULL)
-    call->route = sweep->position.route; /* of a command without a key */
+    call->route = sweep->position.route; /* SCAN has no key that would select the server */
   return call;
 }
 

@@ -4,16 +4,16 @@
  *    address --> IDENTIFYING --HELLO ... answered---> SAMPLING --TIME, `samples` times--> CLOSING
  *                   |  new addresses are probed too     ^   |                          |  |
  *                   |                                   +---+                          |  |
- *                   +--no reply; a known server; or the request has ended--------------+  |
+ *                   +--no reply; known by its run id; or the request has ended---------+  |
  *                                                                                         v
  *                                                               its client is closed: CLOSED
  *
- * The result is reported when the last probe is leaving. The survey is freed after the report
- * (or the end of the request) when all probes are gone. A client in a name lookup closes only
- * after it, which may be much later. A cancel ends the probes. All replies end at one deadline,
- * so the survey needs no timer.
+ * The result is reported when no probe is IDENTIFYING or SAMPLING any more. The survey is freed
+ * when the request has ended and all probes are CLOSED. A client that looks up a name closes only
+ * after the lookup, which may be much later. A cancel closes the probes. All calls have one
+ * deadline, so the survey needs no timer.
  *
- * If no place is known, the deployment's own client first sends a PING, which makes it find a
+ * If no address is known, the deployment's own client first sends a PING, which makes it find a
  * server. That server may be dead. So after a third of the time the servers known by then are
  * probed; if there are none, the PING gets the rest of the time. */
 #include "admin/topology.h"
@@ -27,10 +27,10 @@ enum {
   IDENTIFYING, /* HELLO, ROLE and INFO are sent */
   SAMPLING,    /* TIME is sent, again and again */
   CLOSING,     /* The client closes */
-  CLOSED       /* There is no client, or none could be made */
+  CLOSED       /* The client is closed, or none could be made */
 };
 
-#define COMMANDS_MAX 3 /* Commands at once, to one server */
+#define COMMANDS_MAX 3 /* Maximum of commands that are sent together to one server */
 
 typedef struct probe probe_t;
 typedef struct survey survey_t;
@@ -39,26 +39,30 @@ struct probe {
   belay__list_t node; /* link in survey->probes */
   survey_t *survey;
   belay_client_t *client; /* NULL: CLOSED */
-  belay__task_t task;     /* runs when all replies are in */
+  belay__task_t task;     /* runs when all pending calls have ended */
   size_t pending;         /* Number of pending calls */
   belay__call_t *calls[COMMANDS_MAX];
   uint8_t state;
-  bool duplicate; /* true if the server is probed at another address too */
-  bool no_time;   /* true if the user may not read the time */
+  /* true if another probe has the same run id: the same server at another address */
+  bool duplicate;
+  bool no_time; /* true if the user may not read the time */
   belay__topology_entry_t info;
 };
 
 struct survey {
   belay_t *belay;
   belay__operation_t *operation; /* NULL: the request has ended */
-  belay_client_t *client;        /* the client of the deployment, until then */
-  belay__task_t task;            /* Begins or ends the survey */
+  /* client of the deployment; used only until the request has ended */
+  belay_client_t *client;
+  belay__task_t task; /* Begins or ends the survey */
   belay__list_t probes;
-  size_t n, open; /* all probes; those that are IDENTIFYING or SAMPLING */
+  size_t n, open; /* number of all probes; of those that are IDENTIFYING or SAMPLING */
   size_t refs;    /* references: probes that are not CLOSED, and the request */
   unsigned samples;
   uint64_t deadline;
-  int status; /* cause if no server was found, or not every named one */
+  /* status of the request: error of the PING if no server is known; BELAY_ENOMEM if an entry is
+   * missing */
+  int status;
   bool begun;
 };
 
@@ -95,7 +99,7 @@ static bool is_known(const survey_t *survey, const char *place) {
 static void on_closed(belay_client_t *client, void *data);
 static void on_probe(belay__task_t *task);
 
-/* A command that each connection sends, some of them repeatedly. */
+/* A command of the survey, with its argument or NULL. */
 typedef struct command {
   const char *command, *argument;
 } command_t;
@@ -119,7 +123,7 @@ static void add_server(survey_t *survey, const char *place) {
   belay__task_init(&probe->task, on_probe);
   belay__topology_entry_init(&probe->info, place);
   int error = survey->client->node_ops->visit(survey->client, place, &probe->client);
-  if (error == BELAY_ESINGLE) { /* it belongs to another deployment */
+  if (error == BELAY_ESINGLE) { /* the deployment is one server, at another address */
     belay__free(survey->belay, probe, sizeof *probe);
     return;
   }
@@ -190,7 +194,7 @@ static void close_probe(probe_t *probe) {
   end_if_complete(probe->survey);
 }
 
-/* The close may come from elsewhere: belay_close() closes all clients. */
+/* Also runs if another part closes the client: belay_close() closes all clients. */
 static void on_closed(belay_client_t *client, void *data) {
   probe_t *probe = data;
   (void)client;
@@ -257,7 +261,7 @@ static void read_reply(probe_t *probe, const belay__call_t *call, const belay__r
   belay_t *belay = probe->survey->belay;
   size_t which = (size_t)(call->place - probe->calls);
   if (probe->state == SAMPLING) {
-    /* read first: `took` includes the time of reading */
+    /* the wall clock is read first, so that `took` covers the time until then */
     int64_t wall_us = belay->host->wall_us(belay);
     uint64_t took = belay__now(belay) - call->first_sent;
     if (!belay__topology_entry_read_time(&probe->info, reply, took, wall_us))
@@ -304,7 +308,7 @@ static bool needs_more_samples(const probe_t *probe) {
          !probe->no_time && probe->info.result.samples < survey->samples;
 }
 
-/* All pending calls have ended: all transitions but the last. */
+/* All pending calls of the probe have ended. Makes all transitions but that to CLOSED. */
 static void step_probe(probe_t *probe) {
   switch (probe->state) {
   case IDENTIFYING:
@@ -314,7 +318,7 @@ static void step_probe(probe_t *probe) {
     break;
   case SAMPLING:
     break;
-  default: /* it closes */
+  default: /* CLOSING, CLOSED */
     return;
   }
   if (!needs_more_samples(probe) || !send_commands(probe, time_commands, 1))

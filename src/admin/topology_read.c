@@ -34,7 +34,7 @@ void belay__topology_entry_read_hello(belay__topology_entry_t *info, const belay
   take_field(reply, "version", info->version, sizeof info->version);
 }
 
-/* A host and a port: an integer, or a string of digits. */
+/* Writes an address. The port is an integer or a string of digits. false if a part is invalid. */
 static bool write_place(const belay__reply_t *host, const belay__reply_t *port, char *out) {
   uint64_t number = 0;
   if (port->type == BELAY__REPLY_INTEGER && port->integer > 0)
@@ -101,8 +101,8 @@ bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
   return true;
 }
 
-/* The server read its clock between our request and its reply. Each sample gives limits; while no
- * clock is set, all of them hold. */
+/* The server read its clock between our request and its reply, so each sample gives two bounds of
+ * the difference. The bounds of all samples hold, unless a clock was set between two samples. */
 static void narrow(belay__topology_entry_t *info, int64_t min_us, int64_t max_us) {
   bool first = info->result.samples == 0;
   if (first || min_us > info->ahead_min_us)
