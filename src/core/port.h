@@ -184,7 +184,8 @@ typedef struct belay__node_ops {
 
   /* Enumerate the servers that hold the data: set *route to a route that leads to the i-th
    * server. Returns false if there is no i-th server. *version changes when the node learns that
-   * data may have moved between servers. Without calls for that data this can be a minute late. */
+   * data may have moved between servers. If no call uses that data, the node can learn it up to a
+   * minute late. */
   bool (*shard)(const belay_client_t *client, size_t i, uint32_t *route, uint32_t *version);
 
   /* The number of connections that are up, for belay_client_stats(). */

@@ -9,7 +9,8 @@ typedef enum belay__remedy {
   BELAY__REMEDY_NONE,      /* the call ends with the error */
   BELAY__REMEDY_RETRY,     /* back off, then send the call again, until the deadline */
   BELAY__REMEDY_RECONNECT, /* drop the connection, then as RETRY */
-  BELAY__REMEDY_REAUTH,    /* as RECONNECT, but only once: the next connection begins with AUTH */
+  /* as RECONNECT, but not twice in a row for one call: the next connection begins with AUTH */
+  BELAY__REMEDY_REAUTH,
   /* send the call to the server that the error names, at most five times */
   BELAY__REMEDY_REDIRECT,
   BELAY__REMEDY_EVAL /* send the script's text, on the same connection */
@@ -30,8 +31,8 @@ const belay__refusal_t *belay__refusal_find(const char *text, size_t len);
  * the line. */
 unsigned belay__refusal_line(const char *text, size_t len);
 
-/* True for an error that a retry would get again: not retryable, nor BELAY_EUNKNOWN or
- * BELAY_EPROTO. */
+/* True for an error that a retry would get again: one that is neither retryable
+ * (belay_err_retryable()) nor BELAY_EUNKNOWN nor BELAY_EPROTO. */
 bool belay__refusal_is_lasting(int status);
 
 #endif /* BELAY_CORE_CALL_REFUSAL_H */

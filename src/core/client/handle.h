@@ -12,8 +12,7 @@
  *
  * The keys are NAMESPACE::FAMILY::NAME::{KEY}PART, without "NAME::" if the handle has no name. For
  * a handle that is one object, such as a Bloom filter, they are NAMESPACE::FAMILY::{NAME}PART. PART
- * is empty or "::" and a word. All keys with the same braces share a
- * slot of a cluster. */
+ * is empty or "::" and a word. All keys with the same text in braces share a slot of a cluster. */
 #ifndef BELAY_CORE_CLIENT_HANDLE_H
 #define BELAY_CORE_CLIENT_HANDLE_H
 

@@ -1,8 +1,9 @@
-/* A hash table whose links are inside its entries. The hash has a random seed, so that
- * a party that chooses the keys cannot force collisions.
+/* A hash table whose links are inside its entries. The hash has a random seed, so
+ * that a party that chooses the keys cannot force collisions.
  *
- * The table doubles when it is full. If memory is out it keeps its size and becomes slower; only
- * the first allocation must succeed. Do not add or remove entries while iterating over it. */
+ * The table doubles when it is full. If memory is out, the table keeps its size and becomes
+ * slower; only the first allocation must succeed. Do not add or remove entries while iterating over
+ * the table. */
 #ifndef BELAY_CORE_KEY_TABLE_H
 #define BELAY_CORE_KEY_TABLE_H
 
