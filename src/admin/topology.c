@@ -43,7 +43,8 @@ struct probe {
   size_t pending;         /* Number of pending calls */
   belay__call_t *calls[COMMANDS_MAX];
   uint8_t state;
-  /* true if another probe has the same run id: the same server at another address */
+  /* true if a probe that was identified earlier has the same run id: the same server at another
+   * address */
   bool duplicate;
   bool no_time; /* true if the user may not read the time */
   belay__topology_entry_t info;

@@ -124,7 +124,8 @@ static int send_first(belay_cache_t *cache, belay__operation_t *operation, write
   belay__call_t *calls[2 + BELAY_CACHE_TAGS_MAX];
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   size_t n = 0, tags_len = belay__cache_tags(cache, write->key, tags);
-  /* if the tags option is not deterministic: a record with missing tags is never served */
+  /* A tags option that is not deterministic may now return fewer tags. The record then lacks
+   * generations of tags, so no lookup serves it. */
   if (tags_len < write->tags_len)
     write->tags_len = (uint8_t)tags_len;
   if (write->kind == PUT)

@@ -47,8 +47,8 @@ struct belay__token_lease {
   belay__list_t waiting;
   size_t waiting_len; /* Number of waiting takes; above 0 only in FETCHING */
 
+  belay__call_t *call; /* Call in flight in FETCHING; NULL in READY */
   /* Valid in FETCHING: */
-  belay__call_t *call; /* Call in flight; NULL: READY */
   int64_t asked, fewest, id;
   uint32_t epoch;
   bool stale; /* true if a reset or ban came after the call: its tokens are given back */

@@ -27,8 +27,8 @@ void belay__client_fini(belay_client_t *client);
 void belay__client_add(belay_client_t *client, belay__object_t *object);
 void belay__client_remove(belay_client_t *client, belay__object_t *object);
 
-/* For the node: report that a connection with calls was lost, or that keys moved to another
- * server. */
+/* For the node: report that a connection that carries calls (not messages) was lost, even if no
+ * call was pending, or that keys moved to another server. */
 void belay__client_lost_connection(belay_client_t *client);
 
 /* Start to close, unless already closing. now: also abort all objects at once, even if the client

@@ -20,8 +20,8 @@ int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *reques
 /* Add the key of a set. */
 void belay__dedup_arg_key(const belay_dedup_t *dedup, belay__call_t *call, belay_bytes_t key);
 
-/* Return the error that a script replied, or 0. Not for the scripts of combine.c, whose negative
- * replies are numbers of keys. */
+/* Return the error that a script replied, or 0. Not for the scripts of combine.c: their reply -N
+ * says that the Nth key has another type. */
 int belay__dedup_fault(const belay__call_t *call, const belay__reply_t *reply);
 
 #endif /* BELAY_DATA_DEDUP_DEDUP_H */

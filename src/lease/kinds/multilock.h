@@ -1,4 +1,4 @@
-/* The lock on several names: its struct, and the order of its names. */
+/* The lock on several names: its struct, and the kind of its members. */
 #ifndef BELAY_LEASE_KINDS_MULTILOCK_H
 #define BELAY_LEASE_KINDS_MULTILOCK_H
 

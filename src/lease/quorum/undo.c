@@ -8,7 +8,8 @@
 #include "lease/machine/deadline.h"
 #include "lease/quorum/command.h"
 
-/* Number of pending undos of one client. Beyond it, only undos that a lease waits for start. */
+/* Maximum number of pending undos of one client. Beyond it, a new undo is dropped and counted as
+ * failed, unless a lease waits for it. */
 #define UNDO_MAX ((size_t)4096)
 #define KEPT_MAX ((size_t)4096) /* maximum number of undos of one client that are KEPT */
 #define GHOST_REPEATS 3         /* number of repeats after a reply if a ghost is possible */

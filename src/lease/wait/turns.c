@@ -19,7 +19,8 @@
 #define STEP_MAX_US UINT64_C(500)
 /* Longest time for which a woken waiter lets other clients go first. */
 #define SPREAD_MAX_MS UINT64_C(20)
-/* That time, and RETURN_MAX_US, are each at most 1/8 of the client's last hold. */
+/* The spread of the turns (SPREAD_MAX_MS) and RETURN_MAX_US are also each at most 1/8 of the
+ * client's last hold. */
 #define HOLD_PART 8
 /* `others` stays valid for this number of rounds, in which each client holds the lock once. */
 #define TURNS_KNOWN 4

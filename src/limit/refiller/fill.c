@@ -179,8 +179,8 @@ void belay__refill(belay_refiller_t *refiller) {
       next = due;
     break;
   }
-  /* Two cases need no timer. The lock reports the loss of the place. If IN_FLIGHT_MAX requests are
-   * in flight, the end of one calls this function again. */
+  /* No timer without the place: the lock reports its loss. With IN_FLIGHT_MAX requests in flight,
+   * the timer is only for the next round: the end of a request calls this function again. */
   if (belay__refiller_fills(refiller) && next != BELAY__NEVER)
     belay__timer_set(belay, BELAY__RANK_OTHER, &refiller->timer, next);
 }
