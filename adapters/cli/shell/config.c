@@ -91,7 +91,7 @@ typedef struct reading {
   bool taken[SETTINGS_MAX]; /* settings of earlier sources */
 } reading_t;
 
-/* Read an open file to its end, and terminate the text. Returns NULL, or what is wrong. */
+/* Read an open file to its end, and terminate the text. Returns NULL, or the text of an error. */
 static const char *read_text(FILE *file, size_t max, char *out) {
   static char too_long[64];
   size_t len = fread(out, 1, max + 1, file);
@@ -113,7 +113,7 @@ bool url_has_password(const char *url) {
   return rest[len] == '@' && memchr(rest, ':', len) != NULL;
 }
 
-/* Set option number i from a line of a file. Returns NULL, or what is wrong. */
+/* Set option number i from a line of a file. Returns NULL, or the text of an error. */
 static const char *set_from_file(reading_t *r, size_t i, const char *value) {
   const option_t *option = option_nth(&settings, i);
   bool secret = option->to.text == &common.password ||
@@ -224,7 +224,7 @@ static bool read_files(void) {
 
 /* ---- the password file ---- */
 
-/* Read the open password file. Returns NULL, or what is wrong. */
+/* Read the open password file. Returns NULL, or the text of an error. */
 static const char *read_password(FILE *file) {
   static char text[PASSWORD_FILE_MAX + 2];
   struct stat status;
