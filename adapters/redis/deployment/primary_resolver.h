@@ -24,13 +24,13 @@ typedef struct belay__found {
 struct belay__resolver {
   belay__discovery_t discovery;
   belay__found_t found;  /* in on_resolved(), the result */
-  bool is_outdated;      /* `found` is outdated: it only serves clients without a connection */
   uint64_t failed_since; /* start of the time without a usable primary; 0: there is one */
-  bool has_news;         /* the query began because of an event */
-  bool with_replicas;    /* the replicas are needed, too */
   /* The end of a query: 0, or an error whose text is the client's last refusal. Runs from the
    * loop. Another query may begin in it. */
   void (*on_resolved)(belay__resolver_t *resolver, int error);
+  bool is_outdated;   /* `found` is outdated: it only serves clients without a connection */
+  bool has_news;      /* the query began because of an event */
+  bool with_replicas; /* the replicas are needed, too */
 
   /* For replicas.c only: */
   unsigned primaries; /* number of servers that report to be the primary */
@@ -38,10 +38,10 @@ struct belay__resolver {
   /* For sentinel.c only: */
   belay__timer_t poll_timer; /* time of the next query without an event */
   belay__found_t outdated;   /* the answer of a Sentinel that does not know the latest epoch */
-  unsigned answers;          /* number of replies of the present Sentinel */
   uint64_t epoch;            /* epoch of the used primary; the deployment sets it */
   const belay__place_t *configured; /* the Sentinels of the URL */
   size_t configured_count;
+  unsigned answers;   /* number of replies of the present Sentinel */
   bool hinted;        /* an event came, and no query has begun since */
   const char *master; /* name of the primary at the Sentinels */
   /* Run id of the Sentinel that was last elected to lead a failover; length 0: none since the

@@ -94,8 +94,8 @@ static uint32_t segment_of(const work_t *work, const run_t *run) {
 }
 
 static void find_runs(work_t *work) {
+  run_t *run = NULL;
   for (uint32_t i = 0; i < work->n; i++) {
-    run_t *run = work->runs_len == 0 ? NULL : &work->runs[work->runs_len - 1];
     if (run == NULL || run->len == RUN_MAX ||
         segment_of(work, run) != work->items[i].id / SEGMENT) {
       run = &work->runs[work->runs_len++];

@@ -185,10 +185,9 @@ static int make_configs(const keys_t *keys, const belay_lock_options_t *options,
   return 0;
 }
 
-static int new_multilock(const keys_t *keys, const belay_lock_options_t *options,
+static int new_multilock(belay_t *belay, const keys_t *keys, const belay_lock_options_t *options,
                          belay_multilock_t **out) {
   const belay__lease_config_t *configs[BELAY_MULTILOCK_MAX];
-  belay_t *belay = keys->at[0].client->belay;
   size_t members = 0, list_len = 0, from = 0;
   int error = make_configs(keys, options, configs, &members, &list_len);
   size_t size = sizeof(belay_multilock_t) + members * sizeof(belay__multilock_member_t) + list_len;
@@ -231,10 +230,10 @@ int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
   int error = make_keys(names, n, &keys);
   if (error != 0)
     return error;
-  belay_t *belay = keys.at[0].client->belay;
+  belay_t *belay = names[0].client->belay;
   error = belay__lock_refuse(belay, o, without, "a lock on several names");
   if (error == 0)
-    error = new_multilock(&keys, o, out);
+    error = new_multilock(belay, &keys, o, out);
   belay__free(belay, keys.text, keys.text_len);
   if (error == 0)
     (*out)->on_lost = on_lost;
