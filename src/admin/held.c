@@ -141,7 +141,8 @@ bool belay__held_check(const belay__reply_t *reply, size_t *count, size_t *n) {
   return *n <= *count && *n <= BELAY_HELD_HOLDERS_MAX;
 }
 
-/* The mark has 64 bits of a hash, and does not reveal the token, which has 160 random bits. */
+/* The mark is 64 bits of a hash of the token. It does not reveal the token, which has 160 random
+ * bits. */
 belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
   static const uint8_t key[BELAY__SIPHASH_KEY_LEN] = "belay: the mark";
   const belay__reply_t *token = reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];

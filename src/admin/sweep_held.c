@@ -19,8 +19,8 @@ static belay__call_t *make_query(belay_sweep_t *sweep, const belay_bytes_t *key)
   return belay__held_call(sweep->handle.client, BELAY__CLASS_BULK, &parsed, BELAY_HELD_LISTED_MAX);
 }
 
-/* An object without holders is skipped. An rwlock that is held by a writer has its main key too:
- * its alternate key is skipped, so that the rwlock is reported once. */
+/* Reads the holders of an object. Skips an object without holders, and the alternate key of an
+ * rwlock that a writer holds: the main key exists too, and the rwlock is reported once. */
 static int read_held(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   belay_sweep_t *sweep = operation->context;
@@ -47,7 +47,8 @@ static void on_key_failed(belay__operation_t *operation, int status) {
     *error = status;
 }
 
-/* A key of another type is no error of the request: it is skipped. */
+/* Returns the status of a request with failed calls. A call with BELAY_EWRONGTYPE is no error of
+ * the request: its key has another type than belay's, and is skipped. */
 static int recover(belay__operation_t *operation, int status) {
   return status == BELAY_EWRONGTYPE ? (int)operation->values[ERROR] : status;
 }

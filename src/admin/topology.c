@@ -262,7 +262,7 @@ static void read_reply(probe_t *probe, const belay__call_t *call, const belay__r
   belay_t *belay = probe->survey->belay;
   size_t which = (size_t)(call->place - probe->calls);
   if (probe->state == SAMPLING) {
-    /* the wall clock is read first, so that `took` covers the time until then */
+    /* wall_us is read first, so that `took` includes the time until wall_us was read */
     int64_t wall_us = belay->host->wall_us(belay);
     uint64_t took = belay__now(belay) - call->first_sent;
     if (!belay__topology_entry_read_time(&probe->info, reply, took, wall_us))
@@ -278,7 +278,8 @@ static void read_reply(probe_t *probe, const belay__call_t *call, const belay__r
   }
 }
 
-/* A command that the user may not run is skipped. */
+/* Reads the result of one call. If the server refuses a command, the fields that the command would
+ * fill stay empty, and the probe continues. */
 static void on_answer(belay__call_t *call, const belay__result_t *result) {
   probe_t *probe = call->owner;
   bool refused = result->outcome == BELAY_OUTCOME_REFUSED && call->epoch != 0;

@@ -49,7 +49,7 @@ static bool write_place(const belay__reply_t *host, const belay__reply_t *port, 
   return true;
 }
 
-/* "master", the replication offset, the replicas. */
+/* Reads a ROLE reply of a primary: "master", the replication offset, the replicas. */
 static void read_primary(belay__topology_entry_t *info, const belay__reply_t *reply) {
   info->result.role = BELAY_ROLE_PRIMARY;
   if (reply->count < 3)
@@ -60,7 +60,8 @@ static void read_primary(belay__topology_entry_t *info, const belay__reply_t *re
     info->result.replicas = (unsigned)reply->items[2]->count;
 }
 
-/* "slave", the primary's host and port, the state of the link, the replication offset. */
+/* Reads a ROLE reply of a replica: "slave", the primary's host and port, the state of the link, the
+ * replication offset. */
 static void read_replica(belay__topology_entry_t *info, const belay__reply_t *reply) {
   info->result.role = BELAY_ROLE_REPLICA;
   if (reply->count < 5)
@@ -101,8 +102,9 @@ bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
   return true;
 }
 
-/* The server read its clock between our request and its reply, so each sample gives two bounds of
- * the difference. The bounds of all samples hold, unless a clock was set between two samples. */
+/* Narrows the bounds of the difference between the server's clock and the local clock to those of
+ * one sample. The server read its clock between the request and the reply, so each sample gives two
+ * bounds. The bounds of all samples hold, unless a clock was set between two samples. */
 static void narrow(belay__topology_entry_t *info, int64_t min_us, int64_t max_us) {
   bool first = info->result.samples == 0;
   if (first || min_us > info->ahead_min_us)
@@ -124,7 +126,7 @@ bool belay__topology_entry_read_time(belay__topology_entry_t *info, const belay_
       info->result.samples == BELAY_TOPOLOGY_SAMPLES_MAX)
     return false;
   int64_t theirs = (int64_t)(s * 1000000 + us), took_us = (int64_t)(took / 1000);
-  /* all three times are rounded down, each by less than a microsecond */
+  /* theirs, wall_us and took_us are rounded down, each by less than a microsecond */
   narrow(info, theirs - wall_us - 1, theirs - wall_us + took_us + 2);
   info->rtt_us[info->result.samples++] = took_us;
   return true;

@@ -85,14 +85,14 @@ static void on_wait_over(belay__load_waiter_t *waiter, const belay__served_t *se
   belay__request_end(operation, status_of(get));
 }
 
-/* The waiter replaces the lookup in the union. */
+/* Makes the entry wait for a load. The waiter replaces the lookup in the union. */
 static void begin_to_wait(entry_t *entry) {
   entry->waits = true;
   entry->waiter = (belay__load_waiter_t){.late = entry->get->late, .end = on_wait_over};
   belay__list_init(&entry->waiter.node);
 }
 
-/* The lookup cannot serve the key: it found no record, or one that is kept. */
+/* Makes the entry wait for a load, because the lookup found no record, or a KEPT one. */
 static void join_load(belay_cache_t *cache, entry_t *entry, belay__load_group_t *group) {
   belay__lookup_t lookup = entry->lookup;
   cache->stats.misses++;

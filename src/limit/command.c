@@ -45,7 +45,8 @@ belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limite
 
 /* ---- the call ---- */
 
-/* The end of the second key: of a log's ban, or of a reservation. NULL: there is only one key. */
+/* Returns the suffix of the call's second key, which is the key of a log's ban or of a reservation.
+ * NULL: the call has only one key. */
 static const char *second_tail(const belay__limit_command_t *command, bool log, char out[64]) {
   const belay_reservation_t *reservation = command->reservation;
   if (log)

@@ -25,7 +25,7 @@
 #include "core/loop/backoff.h"
 
 #define RECONNECT_MS 200 /* spreads the queries of waiters whose connection was lost */
-/* Number of queries before the server may have forgotten the waiter, at least. */
+/* Smallest number of queries that a waiter sends before the server may have forgotten it. */
 #define QUERIES_BEFORE_FORGOTTEN 4
 
 typedef enum event {
@@ -294,7 +294,8 @@ static void on_timer(belay__timer_t *timer) {
   step(BELAY__CONTAINER(timer, belay__waiter_t, timer), EV_TIMER, 0, -1);
 }
 
-/* After a gap all waiters of the connection query again, so their delays are longer. */
+/* Lets the waiter query again soon. After a gap all waiters of the connection query again, so their
+ * delays are longer. */
 static void on_message(belay__subscription_t *subscription, belay__channel_event_t what,
                        const char *data, size_t len, int status) {
   belay__waiter_t *waiter = BELAY__CONTAINER(subscription, belay__waiter_t, subscription);

@@ -259,8 +259,8 @@ static size_t words_of(const belay__call_t *call, const belay__reply_t *reply, b
   return belay__redacted_write(&redacted, text);
 }
 
-/* Some servers do not say which command of a script they refuse. So the detail shows the script
- * line that they name. */
+/* Keep a refusal of a script's command as the client's last refusal. Some servers name only the
+ * line of the script, not the command. So the text shows that line of the script. */
 static void blame_line(const belay__call_t *call, int error, const belay__reply_t *reply,
                        const char *text) {
   char about[BELAY__WORDS_MAX];
@@ -293,7 +293,8 @@ static void keep_refusal(const belay__call_t *call, const belay__refusal_t *refu
   (void)belay__call_blame(call, refusal->error, about);
 }
 
-/* A call with no_retry is not sent again: it would run after calls that were sent later. */
+/* A call with no_retry may not follow a redirection: it would run after calls that were sent
+ * later. */
 bool belay__call_may_redirect(const belay__call_t *call) {
   return call->state == BELAY__CALL_SENT && !call->no_retry && call->hops < HOPS_MAX;
 }

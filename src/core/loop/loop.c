@@ -80,8 +80,9 @@ static uint64_t earliest(const belay_t *belay) {
   return when;
 }
 
-/* Only earlier times are passed to the host. Most timers are stopped long before they are due,
- * and an unneeded wake-up costs less than setting the host's timer each time. */
+/* Ask the host for a wake-up, only if it is earlier than the one it has. Most timers are stopped
+ * long before they are due, and an unneeded wake-up costs less than setting the host's timer each
+ * time. */
 static void arm(belay_t *belay, uint64_t when) {
   if (belay->entered || when >= belay->armed)
     return;

@@ -123,7 +123,8 @@ static void on_timer(belay__timer_t *timer) {
   belay__request_end(operation, BELAY_ETIMEDOUT);
 }
 
-/* An add that was executed in part must not end with an error that permits a retry. */
+/* Returns the status of the operation. An add that was executed in part ends with BELAY_EUNKNOWN
+ * instead of an error that permits a retry. */
 static int status_of_items(const belay__answer_t *answer) {
   const belay__bloom_op_t *op = answer->room;
   bool part = op->what == BELAY__BLOOM_ADD && op->touched;

@@ -85,7 +85,8 @@ static int read_open(belay__operation_t *operation, const belay__call_t *call,
 
 /* ---- creating ---- */
 
-/* The other kinds create their segments by adds. */
+/* Returns the number of segments that the opening creates. Only the plain kind creates segments
+ * then; adds create those of the other kinds. */
 static uint32_t segments_of(const belay_bloom_t *bloom) {
   return bloom->kind == &belay__bloom_plain ? bloom->config.form.shape.segments : 0;
 }

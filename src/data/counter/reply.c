@@ -14,7 +14,8 @@ void belay__counter_notify(belay_request_t *request, void (*cb)(void),
   ((belay_counter_cb)cb)(request, answer->status, &result);
 }
 
-/* On an add, the server checks that the value is a number. On a get, it does not. */
+/* Returns BELAY_EWRONGTYPE for a value that is no number. Only the reply to a get needs this check:
+ * on an add, the server checks the value. */
 static int no_number(const belay__call_t *call) {
   return belay__call_blame(call, BELAY_EWRONGTYPE, "it holds no number");
 }

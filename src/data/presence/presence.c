@@ -59,8 +59,8 @@ const belay__handle_type_t belay__presence_type = {
 
 BELAY__HANDLE_FUNCTIONS(presence)
 
-/* The values of a request. COUNT: sum of the counts. SLICE: number of the present slice. NEXT: of a
- * count or a reset the next segment, otherwise the number of sent steps. */
+/* Indices of the values of a request. COUNT: sum of the counts. SLICE: number of the present slice.
+ * NEXT: for a count or a reset, the next segment; for other requests, the number of sent steps. */
 enum { COUNT, SLICE, NEXT };
 
 typedef struct item {

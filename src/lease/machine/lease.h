@@ -105,11 +105,12 @@ typedef enum belay__check {
   BELAY__CHECK_MESSAGE /* a message on the lease's channel, or its subscription was confirmed */
 } belay__check_t;
 
-/* How long a lease lets waiters of other clients go first when its turn comes. */
+/* The pause of a lease between its turn and its attempt, in which waiters of other clients can send
+ * their attempts first; poll_delay.c has the lengths. */
 typedef enum belay__yield {
-  BELAY__YIELD_NOT,
-  BELAY__YIELD_BRIEFLY, /* until the waiters that a message woke have sent their attempts */
-  BELAY__YIELD_LONG     /* until some of the waiters that only poll have sent their attempts */
+  BELAY__YIELD_NOT,     /* no pause */
+  BELAY__YIELD_BRIEFLY, /* a pause that suffices for the waiters that a message woke */
+  BELAY__YIELD_LONG     /* a pause that suffices for some of the waiters that only poll */
 } belay__yield_t;
 
 typedef enum belay__woken {

@@ -145,9 +145,9 @@ static int local_status(belay__member_t *member) {
 void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
   int status = local_status(member);
-  /* An extend sets the key again only where our token cannot be. A server that set it again does
-   * not count (note_restored()). A server whose reply is lost does not count either: the next
-   * extend would find the token and could not tell that the key had been gone. */
+  /* An extend sets a missing key again only on a node that cannot have the lease's token. A server
+   * that did so does not count (note_restored()). A server whose reply is lost does not count
+   * either: the next extend would find the token and could not tell that the key had been gone. */
   member->retake = lease->members > 1 && !member->may_exist;
   if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
     const belay__server_info_t *server = belay__member_server(member);
@@ -202,7 +202,8 @@ static bool is_over(const belay__lease_t *lease) {
   return belay__lease_is_held(lease) && belay__lease_remaining(lease) == 0;
 }
 
-/* The node keeps the lease for a ttl from the time of the send. */
+/* Sets member->until, the end of the time for which the node surely keeps the lease. That time
+ * counts from the send, because the command cannot have run earlier. */
 static void extend_validity(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->config->drift);
@@ -210,9 +211,9 @@ static void extend_validity(belay__member_t *member) {
     member->until = until;
 }
 
-/* If several addresses lead to one server, the server counts once, for the member with its last
- * reply: another member's earlier reply no longer counts. Returns false if the server has already
- * confirmed this round for another member. */
+/* Counts the server for this member. If several addresses lead to one server, the server counts
+ * once, for the member with its last reply: the earlier reply of another member no longer counts.
+ * Returns false if the server has already confirmed this round for another member. */
 static bool claim_vote(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
@@ -277,7 +278,7 @@ void belay__member_rejoin(belay__member_t *member) {
   extend_validity(member);
 }
 
-/* The server said yes. Checks the other conditions under which the reply counts. */
+/* Checks, after a positive reply, the other conditions under which the reply counts. */
 static void confirm_reply(belay__member_t *member) {
   if (member->call != NULL || member->confirm != NULL)
     return;
@@ -328,7 +329,8 @@ static void on_replicated(belay__call_t *call, const belay__result_t *result) {
   finish_confirm(member, status);
 }
 
-/* Confirms the release, whether or not waiters got the publication. */
+/* Ends a release whose PUBLISH has ended. The release was confirmed before, so its status is 0 even
+ * if the PUBLISH failed. Notes how many connections got the message. */
 static void on_published(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t receivers;

@@ -20,8 +20,8 @@
 #include "lease/machine/deadline.h"
 #include "scripts.gen.h"
 
-/* True if the stored state is about this server, and the query was sent on this connection or on a
- * later one. */
+/* True if the stored result holds for the lease on this server: the longest ttl, the server and its
+ * data are the same, and the query was sent on this connection or on a later one. */
 static bool is_current(const belay__member_t *member, const belay__server_info_t *server) {
   const belay__quarantine_state_t *quarantine = &belay__client_leases(member->client)->quarantine;
   return server->run_id_len > 0 && server->epoch <= quarantine->server.epoch &&
@@ -68,8 +68,8 @@ static void set_state(belay_client_t *client, const belay__server_info_t *server
       .server = *server, .max_ttl = max_ttl, .votes_from = later(by_uptime, by_marker)};
 }
 
-/* The marker has another longest ttl than the lease: either value would be wrong for one of the
- * clients. */
+/* Sets the detail, and returns BELAY_EMISMATCH: the marker has another longest ttl than the lease.
+ * Either value would be wrong for one of the clients. */
 static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
   char text[96];
   int n = snprintf(text, sizeof text, "the namespace has another max_ttl_ms: %.20s", reply->str);

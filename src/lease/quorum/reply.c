@@ -7,8 +7,9 @@
 
 /* ---- possible effects ---- */
 
-/* The server may have executed the call, or may execute it later, so the token needs an undo. With
- * a quarantine, later replies to extends do not count at once: see `restored`. */
+/* Notes the possible effect of an acquire without a reply: the server may have executed it, or may
+ * execute it later, so the token needs an undo. With a quarantine, later replies to extends do not
+ * count at once: see `restored`. */
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
   member->may_exist = true;
   member->has_place |= belay__member_lease(member)->ticket != 0;
@@ -17,8 +18,8 @@ void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
     member->epoch = epoch;
 }
 
-/* The server had lost the lease, and has it again or may get it again. From now on no member that
- * leads to this server counts. */
+/* Notes that the server had lost the lease, and has it again or may get it again. From now on no
+ * member that leads to this server counts. */
 static void note_restored(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
@@ -43,8 +44,8 @@ void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
     member->downgrade_epoch = epoch;
 }
 
-/* The server does not have the lease. It can get the lease again only if it executes an older call
- * later. */
+/* Notes that the server does not have the lease. The token may exist there again only if the server
+ * can still execute an older call. */
 static void note_gone(belay__member_t *member, const belay__call_t *call) {
   member->may_exist = belay__client_may_run(member->client, call, member->epoch);
   member->until = 0;

@@ -50,7 +50,7 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t de
 
 typedef struct votes {
   unsigned yes, no, pending; /* no: EHELD, ENOTOWNER, EFENCED, ESHARED */
-  unsigned shared;           /* part of `no`, ESHARED: we have the lease, with other readers */
+  unsigned shared;           /* ESHARED, counted in `no` too: this lease and other readers hold */
   unsigned lasting;          /* errors that a retry would get again: refusal.h */
   int reason;                /* the first lasting error, in the order of the members */
   bool duplicate;            /* true if a server voted for two members */
@@ -80,7 +80,9 @@ static votes_t count_votes(const belay__lease_t *lease) {
  *
  * - acquire: BELAY_EDUPLICATE, if a server voted for two members, even with a quorum of yes;
  * - acquire: BELAY_EHELD, if a quorum replied yes or no;
- * - other rounds: a refusal, if the votes `no` alone prevent a quorum; for ACCEPT also if fewer;
+ * - other rounds, if the votes `no` alone prevent a quorum: BELAY_EFENCED for ACCEPT; BELAY_ESHARED
+ *   if the votes `no` prevent a quorum only together with the ESHARED ones; else BELAY_ENOTOWNER;
+ * - ACCEPT: BELAY_EFENCED, if all have replied and at least one voted `no`;
  * - else the lasting error, if lasting errors alone prevent a quorum;
  * - else BELAY_ENOQUORUM. */
 int belay__round_status(const belay__lease_t *lease) {
