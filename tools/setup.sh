@@ -82,6 +82,7 @@ look() { # look build|test|check|valgrind|bench: fills `missing`
 
   need g++ have c++
   need git have git
+  need clang have clang
   need clang-format have clang-format
   need clang-tidy have clang-tidy
   need doxygen have doxygen

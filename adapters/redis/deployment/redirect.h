@@ -13,8 +13,9 @@ typedef struct belay__redirect {
   belay__place_t place;
 } belay__redirect_t;
 
-/* Parses "MOVED slot host:port" or "ASK slot host:port". here: the server that sent it; an empty
- * host means the same host. False if the text is something else or does not name the host. */
+/* Parses an error, "MOVED slot host:port" or "ASK slot host:port". here: the server that sent it;
+ * an empty host means the same host. False if the text is something else or does not name the
+ * host. */
 bool belay__redirect_parse(const belay__reply_t *reply, const belay__place_t *here,
                            belay__redirect_t *out);
 
