@@ -75,7 +75,12 @@ void process_kill(process_t *process, int signal_number) {
 
 int process_wait(process_t *process) {
   int status = 0;
+  char rest[256];
+  ssize_t n;
   close(process->in);
+  do /* a process that still writes must not die of SIGPIPE */
+    n = read(process->out, rest, sizeof rest);
+  while (n > 0 || (n < 0 && errno == EINTR));
   close(process->out);
   while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -25,7 +25,8 @@ void process_write_line(process_t *process, const char *line);
 
 void process_kill(process_t *process, int signal_number);
 
-/* Closes the pipes and waits for the end; the exit status, or minus the signal. */
+/* Closes its input, reads its output to the end, and waits for its end. Returns the exit status, or
+ * minus the signal. */
 int process_wait(process_t *process);
 
 /* Kills it with SIGKILL, and waits for its end. */
