@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Install the requirements of belay: setup.sh build|test|check|valgrind (each but the last includes
-# those before it), or bench (which includes the first). It looks for the things themselves and
-# keeps no record, so it does nothing if all are present, and restores those that were removed.
+# those before it), or bench or package (which include the first). It looks for the things
+# themselves and keeps no record, so it does nothing if all are present, and restores those that
+# were removed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -42,7 +43,7 @@ have_valkey() { have valkey-server || have valkey-check-rdb || "$valkey" --versi
 
 have_peers() { (cd "$peers" && npm ls --silent); }
 
-look() { # look build|test|check|valgrind|bench: fills `missing`
+look() { # look build|test|check|valgrind|bench|package: fills `missing`
   missing=()
   need gcc have cc
   need libc6-dev have_c_headers
@@ -56,6 +57,13 @@ look() { # look build|test|check|valgrind|bench: fills `missing`
   need hiredis have_hiredis
   need redis-tools have_server
   [ "$1" != build ] || return 0
+  if [ "$1" = package ]; then
+    need dpkg-dev have dpkg-buildpackage
+    need debhelper have dh
+    need lintian have lintian
+    need git have git
+    return 0
+  fi
   if [ "$1" = bench ]; then
     need python3-redis have_python_redis
     need nodejs have node
