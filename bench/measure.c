@@ -35,7 +35,7 @@ static bool takes_part(const options_t *o, const scenario_t *scenario, const cel
   if (subject == SUBJECT_BELAY || subject == SUBJECT_LIMIT)
     return true;
   if (subject == SUBJECT_SINGLE)
-    return scenario->joined && cell->concurrency > 1;
+    return scenario->joined && cell->concurrency > 1 && cell->in != IN_CURVE;
   if (subject == SUBJECT_NAIVE)
     return scenario->naive != NULL;
   return there[subject] && cell->concurrency <= scenario->peers[subject] && o->rate == 0 &&
@@ -72,7 +72,6 @@ static placement_t placement_of(const options_t *o, const scenario_t *scenario,
 static cell_t settled(const options_t *o, const scenario_t *scenario, const cell_t *cell) {
   cell_t c = *cell;
   c.in &= o->in;
-  c.half = (cell->half || o->half) && o->rate == 0;
   if (o->concurrency > 0)
     c.concurrency = o->concurrency;
   if (c.keys == 0)
@@ -92,7 +91,6 @@ static void add(plan_t *plan, const cell_t *cell) {
     if (c->concurrency == cell->concurrency && c->keys == cell->keys && c->batch == cell->batch &&
         c->placement == cell->placement) {
       c->in |= cell->in;
-      c->half |= cell->half;
       return;
     }
   }
@@ -155,18 +153,27 @@ static void run_beside_control(const scenario_t *scenario, subject_t s, const jo
   outcome->control_p99 = p99;
 }
 
-/* At half of the rate that it has just reached. */
-static void run_half(results_t *results, const scenario_t *scenario, subject_t s, job_t job,
-                     outcome_t *outcome) {
-  job.load = LOAD_HALF;
-  job.rate = (double)outcome->operations / outcome->elapsed / job.batch / 2;
-  run_beside_control(scenario, s, &job, outcome);
-  results_add(results, scenario, s, &job, outcome);
+/* belay and naive-c at the same rate, one after the other. */
+static void run_half(const options_t *o, results_t *results, const scenario_t *scenario,
+                     const cell_t *cell, double rate, unsigned round) {
+  static outcome_t outcome;
+  static const subject_t subjects[] = {SUBJECT_BELAY, SUBJECT_NAIVE};
+  for (unsigned i = 0; i < 2; i++) {
+    subject_t s = subjects[(i + round) % 2];
+    job_t job = job_of(o, scenario, cell, s);
+    job.load = LOAD_HALF;
+    job.rate = rate;
+    if (!takes_part(o, scenario, cell, s))
+      continue;
+    run_beside_control(scenario, s, &job, &outcome);
+    results_add(results, scenario, s, &job, &outcome);
+  }
 }
 
 static void measure_cell(const options_t *o, results_t *results, const scenario_t *scenario,
                          const cell_t *cell, unsigned round) {
   static outcome_t outcome;
+  double half = 0; /* of the rate that belay reaches; without belay, that naive-c reaches */
   servers_place(cell->placement);
   for (unsigned i = 0; i < SUBJECTS; i++) {
     subject_t s = (i + round - 1) % SUBJECTS;
@@ -178,9 +185,11 @@ static void measure_cell(const options_t *o, results_t *results, const scenario_
               scenario->name, subject_names[s], job.concurrency);
     run_once(scenario, s, &job, &outcome);
     results_add(results, scenario, s, &job, &outcome);
-    if (cell->half && (s == SUBJECT_BELAY || s == SUBJECT_NAIVE))
-      run_half(results, scenario, s, job, &outcome);
+    if (s == SUBJECT_BELAY || (s == SUBJECT_NAIVE && !options_include(o, SUBJECT_BELAY)))
+      half = (double)outcome.operations / outcome.elapsed / job.batch / 2;
   }
+  if (o->half && scenario->half && half > 0 && o->rate == 0)
+    run_half(o, results, scenario, cell, half, round);
 }
 
 static void note_times(const options_t *o, results_t *results) {

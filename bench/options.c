@@ -13,7 +13,7 @@ static void help(FILE *out) {
       "       bench study [NAME...]      a close look at one family\n\n"
       "  --quick            the short table: one round, half a second each\n"
       "  --curve            also how the cost grows with concurrency and with the number of keys\n"
-      "  --half             belay and naive-c once more, at half the rate that they reached\n"
+      "  --half             belay and naive-c once more, both at half the rate that belay reached\n"
       "  --rounds N         rounds, in which all take turns; figures are medians (3)\n"
       "  --seconds S        time of each measurement (2); a tenth of it before is not counted\n"
       "  --concurrency N    N concurrent operations, instead of the scenario's numbers\n"

@@ -30,7 +30,6 @@ enum {
 typedef struct cell {
   unsigned in;
   unsigned concurrency, keys, batch; /* 0 keys: as many as there are runners; 0 batch: 1 */
-  bool half;                         /* at half the rate, too */
   placement_t placement;             /* PLACE_ANYWHERE: the scenario's */
   unsigned processes;                /* 0: one */
   double hold;
@@ -46,6 +45,7 @@ typedef struct scenario {
   unsigned servers;
   placement_t placement;       /* placement, unless a run has another */
   const doer_t *belay, *naive; /* naive may be NULL */
+  bool half;                   /* with --half, its sizes are also measured at half of the rate */
   bool fill;                   /* the keys are there when it begins */
   unsigned peers[SUBJECTS];    /* of the processes that are not ours: up to which concurrency */
   cell_t cells[CELLS_MAX];     /* until concurrency is 0 */

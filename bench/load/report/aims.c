@@ -5,65 +5,84 @@
 
 #include "load/report/growth.h"
 
-typedef enum want { TOLD, AT_LEAST, AT_MOST } want_t;
+typedef enum want { AT_LEAST, AT_MOST } want_t;
 
-/* A figure of belay or of `who`, divided by the same figure of another subject. */
-typedef struct aim {
-  const char *what, *scenario;
-  unsigned concurrency, keys; /* 0 keys: any */
-  placement_t placement;      /* PLACE_ANYWHERE: any; where there are several, the last */
-  load_t load;
-  subject_t who;    /* SUBJECT_BELAY unless said */
-  subject_t beside; /* BELAY: nobody */
-  figure_t figure;
+/* A figure of belay, or its ratio to the same figure of another subject. */
+typedef struct measure {
+  const char *what;
   want_t want;
-  const char *unit;
+  figure_t figure;
+  subject_t other; /* SUBJECT_BELAY: none */
+  load_t load;
+} measure_t;
+
+static const measure_t of_naive = {"operations/s, ratio to naive-c", AT_LEAST, .figure = FIGURE_OPS,
+                                   .other = SUBJECT_NAIVE},
+                       of_limit = {"operations/s, ratio to the limit", AT_LEAST,
+                                   .figure = FIGURE_OPS, .other = SUBJECT_LIMIT},
+                       of_single = {"operations/s, ratio to limit-single", AT_LEAST,
+                                    .figure = FIGURE_OPS, .other = SUBJECT_SINGLE},
+                       of_node = {"operations/s, ratio to node-redlock", AT_LEAST,
+                                  .figure = FIGURE_OPS, .other = SUBJECT_NODE_REDLOCK},
+                       rate = {"operations/s", AT_LEAST, .figure = FIGURE_OPS},
+                       client = {"client's processor time, ratio to naive-c", AT_MOST,
+                                 .figure = FIGURE_CLIENT, .other = SUBJECT_NAIVE},
+                       p99 = {"p99 at half of belay's rate, ratio to naive-c at the same rate",
+                              AT_MOST, FIGURE_P99, SUBJECT_NAIVE, LOAD_HALF},
+                       allocations = {"belay's own allocations per operation", AT_MOST,
+                                      .figure = FIGURE_BELAY_ALLOCS},
+                       memory = {"belay's memory for each lease, in bytes", AT_MOST,
+                                 .figure = FIGURE_BYTES};
+
+static const struct aim {
+  const char *scenario;
+  unsigned concurrency, keys; /* 0 keys: any */
+  const measure_t *measure;
   double bound;
-} aim_t;
-
-#define OF_LIMIT .beside = SUBJECT_LIMIT, .figure = FIGURE_OPS, .unit = "x the limit"
-#define OF_SINGLE .beside = SUBJECT_SINGLE, .figure = FIGURE_OPS, .unit = "x the single-call limit"
-#define OF_NAIVE .beside = SUBJECT_NAIVE, .figure = FIGURE_OPS, .unit = "x naive-c"
-#define CPU_OF_NAIVE .beside = SUBJECT_NAIVE, .figure = FIGURE_CLIENT, .unit = "x naive-c's"
-#define EXCESS .figure = FIGURE_EXCESS, .unit = "us"
-
-static const aim_t aims[] = {
-    {"lock cycles, 1,000 at once", "lock", 1000, OF_LIMIT, .want = AT_LEAST, .bound = 0.95},
-    {"the same of naive-c", "lock", 1000, .who = SUBJECT_NAIVE, OF_LIMIT},
-    {"lock cycles, 64 at once", "lock", 64, OF_NAIVE, .want = AT_LEAST, .bound = 1.35},
-    {"lock cycles, 1 at once, beside bare round trips, on one processor", "lock", 1,
-     .placement = PLACE_SAME, OF_LIMIT, .want = AT_LEAST, .bound = 0.9},
-    {"lock cycles, 1 at once, beside bare round trips, on two processors", "lock", 1,
-     .placement = PLACE_APART, OF_LIMIT, .want = AT_LEAST, .bound = 0.9},
-    {"p99 of lock cycles at half of the reached rate, minus the control's", "lock", 1000,
-     .load = LOAD_HALF, EXCESS},
-    {"the same of naive-c, at half of its reached rate", "lock", 1000, .load = LOAD_HALF,
-     .who = SUBJECT_NAIVE, EXCESS},
-    {"client's processor time of a lock cycle, 64 at once", "lock", 64, CPU_OF_NAIVE,
-     .want = AT_MOST, .bound = 0.7},
-    {"client's processor time of a lock cycle, 1,000 at once", "lock", 1000, CPU_OF_NAIVE,
-     .want = AT_MOST, .bound = 0.5},
-    {"belay's own allocations for a lock cycle, 64 at once", "lock", 64,
-     .figure = FIGURE_BELAY_ALLOCS, .unit = "", .want = AT_MOST, .bound = 0.01},
-    {"belay's own allocations for a lock cycle, 1,000 at once", "lock", 1000,
-     .figure = FIGURE_BELAY_ALLOCS, .unit = "", .want = AT_MOST, .bound = 0.01},
-    {"all allocations for a lock cycle, 1,000 at once: two commands, and buffers", "lock", 1000,
-     .figure = FIGURE_ALLOCS, .unit = "", .want = AT_MOST, .bound = 2.2},
-    {"redlock cycles, 1 at once", "redlock", 1, .beside = SUBJECT_NODE_REDLOCK,
-     .figure = FIGURE_OPS, .unit = "x node-redlock", .want = AT_LEAST, .bound = 1},
-    {"redlock cycles, 64 at once", "redlock", 64, OF_NAIVE, .want = AT_LEAST, .bound = 1.8},
-    {"the same of the servers themselves", "redlock", 64, .who = SUBJECT_LIMIT, OF_NAIVE},
-    {"redlock cycles, 1,000 at once", "redlock", 1000, OF_NAIVE, .want = AT_LEAST, .bound = 1.5},
-    {"the same of the servers themselves", "redlock", 1000, .who = SUBJECT_LIMIT, OF_NAIVE},
-    {"belay's memory for each of 100,000 held leases", "renew", 100000, .figure = FIGURE_BYTES,
-     .unit = "bytes", .want = AT_MOST, .bound = 256},
-    {"takes (bucket), 1,000 at once, 10,000 keys", "limit-bucket", 1000, 10000, OF_SINGLE,
-     .want = AT_LEAST, .bound = 1.3},
-    {"the same of the server itself", "limit-bucket", 1000, 10000, .who = SUBJECT_LIMIT, OF_SINGLE},
-    {"lock cycles, 1,000 at once, whose releases travel together", "lock", 1000, OF_SINGLE},
-    {"the same of the server itself", "lock", 1000, .who = SUBJECT_LIMIT, OF_SINGLE},
-    {"renewals, 1,000 at once, which travel together", "renew", 1000, OF_SINGLE},
-    {"the same of the server itself", "renew", 1000, .who = SUBJECT_LIMIT, OF_SINGLE},
+  placement_t placement; /* PLACE_ANYWHERE: any; where there are several, the last */
+} aims[] = {
+    {"lock", 1, 0, &of_naive, .bound = 1.0, .placement = PLACE_APART},
+    {"lock", 4, 0, &of_naive, .bound = 1.0},
+    {"lock", 16, 0, &of_naive, .bound = 1.0},
+    {"lock", 64, 0, &of_naive, .bound = 1.5},
+    {"lock", 256, 0, &of_naive, .bound = 1.1},
+    {"lock", 1000, 0, &of_naive, .bound = 1.1},
+    {"lock", 4000, 0, &of_naive, .bound = 1.1},
+    {"lock", 10000, 0, &of_naive, .bound = 1.1},
+    {"redlock", 1, 0, &of_naive, .bound = 2.0},
+    {"redlock", 64, 0, &of_naive, .bound = 1.8},
+    {"redlock", 1000, 0, &of_naive, .bound = 1.2},
+    {"limit-fixed", 1000, 10000, &of_naive, .bound = 0.9},
+    {"lock", 64, 0, &client, .bound = 1},
+    {"lock", 256, 0, &client, .bound = 1},
+    {"lock", 1000, 0, &client, .bound = 1},
+    {"lock", 4000, 0, &client, .bound = 1},
+    {"lock", 10000, 0, &client, .bound = 1},
+    {"redlock", 64, 0, &client, .bound = 1},
+    {"redlock", 1000, 0, &client, .bound = 1},
+    {"lock", 1, 0, &p99, .bound = 1, .placement = PLACE_APART},
+    {"lock", 4, 0, &p99, .bound = 1},
+    {"lock", 16, 0, &p99, .bound = 1},
+    {"lock", 64, 0, &p99, .bound = 1},
+    {"lock", 256, 0, &p99, .bound = 1},
+    {"lock", 1000, 0, &p99, .bound = 1},
+    {"lock", 4000, 0, &p99, .bound = 1},
+    {"lock", 10000, 0, &p99, .bound = 1},
+    {"redlock", 1, 0, &p99, .bound = 1},
+    {"redlock", 64, 0, &p99, .bound = 1},
+    {"redlock", 1000, 0, &p99, .bound = 1},
+    {"limit-hot", 64, 0, &rate, .bound = 1e6},
+    {"limit-hot", 1000, 0, &rate, .bound = 5e6},
+    {"counter-hot", 64, 0, &rate, .bound = 1e6},
+    {"counter-hot", 1000, 0, &rate, .bound = 5e6},
+    {"lock", 1, 0, &of_limit, .bound = 0.9, .placement = PLACE_SAME},
+    {"lock", 1, 0, &of_limit, .bound = 0.9, .placement = PLACE_APART},
+    {"lock", 1000, 0, &of_limit, .bound = 0.95},
+    {"limit-bucket", 1000, 10000, &of_single, .bound = 1.3},
+    {"redlock", 1, 0, &of_node, .bound = 1},
+    {"lock", 64, 0, &allocations, .bound = 0.01},
+    {"lock", 1000, 0, &allocations, .bound = 0.01},
+    {"renew", 100000, 0, &memory, .bound = 256},
 };
 enum { AIMS = sizeof aims / sizeof *aims };
 
@@ -77,49 +96,40 @@ enum { GROWTHS = sizeof growths / sizeof *growths };
 #define POWER_MAX 1.05
 #define TIMES_MIN 1000 /* as far as this at least */
 
-static const result_t *find(const results_t *results, const aim_t *aim, subject_t subject) {
+static double value_of(const results_t *results, const struct aim *aim) {
+  const measure_t *m = aim->measure;
   const result_t *found = NULL;
   for (unsigned i = 0; i < results->n; i++) {
     const result_t *r = &results->result[i];
-    if (r->scenario == scenario_find(aim->scenario) && r->subject == subject &&
+    if (r->scenario == scenario_find(aim->scenario) && r->subject == SUBJECT_BELAY &&
         r->concurrency == aim->concurrency && (aim->keys == 0 || r->keys == aim->keys) &&
-        r->load == aim->load &&
-        (aim->placement == PLACE_ANYWHERE || r->placement == aim->placement))
+        r->load == m->load && (aim->placement == PLACE_ANYWHERE || r->placement == aim->placement))
       found = r;
   }
-  return found;
-}
-
-static double value_of(const results_t *results, const aim_t *aim) {
-  const result_t *r = find(results, aim, aim->who), *other = NULL;
-  if (r == NULL)
+  if (found == NULL)
     return NAN;
-  double value = result_median(r, aim->figure);
-  if (aim->beside == SUBJECT_BELAY)
-    return value;
-  other = find(results, aim, aim->beside);
-  return other != NULL ? value / result_median(other, aim->figure) : NAN;
+  return m->other == SUBJECT_BELAY ? result_median(found, m->figure)
+                                   : result_ratio(results, found, m->other, m->figure);
 }
 
-static void judge(aim_row_t *row, double value, want_t want, double bound, const char *unit) {
+static void judge(aim_row_t *row, double value, want_t want, double bound) {
   static const char *const words[] = {[AT_LEAST] = "at least", [AT_MOST] = "at most"};
-  bool met = want == AT_LEAST ? value >= bound : value <= bound;
-  row->asked[0] = row->measured[0] = '\0';
-  if (want != TOLD)
-    (void)snprintf(row->asked, sizeof row->asked, "%s %g", words[want], bound);
+  bool reached = want == AT_LEAST ? value >= bound : value <= bound;
+  row->measured[0] = '\0';
+  (void)snprintf(row->asked, sizeof row->asked, "%s %.10g", words[want], bound);
   if (!isnan(value))
-    (void)snprintf(row->measured, sizeof row->measured, "%.*f%s%s", fabs(value) < 100 ? 3 : 0,
-                   value, unit[0] != '\0' ? " " : "", unit);
-  row->met = isnan(value) ? "not measured" : want == TOLD ? "" : met ? "yes" : "NO";
+    (void)snprintf(row->measured, sizeof row->measured, "%.*f", value < 100 ? 3 : 0, value);
+  row->met = isnan(value) ? "not measured" : reached ? "reached" : "MISSED";
 }
 
 static void judge_growth(aim_row_t *row, const results_t *results, const struct growth_aim *aim) {
-  curve_t curve = growth_curve(results, scenario_find(aim->scenario), SUBJECT_BELAY, aim->axis);
+  curve_t curve =
+      growth_curve(results, scenario_find(aim->scenario), SUBJECT_BELAY, aim->axis, LOAD_CLOSED);
   bool far = curve.n > 2 && axis_of(curve.at[curve.n - 1], aim->axis) >=
                                 TIMES_MIN * axis_of(curve.at[0], aim->axis);
   (void)snprintf(row->aim, sizeof row->aim, "%s: the total cost grows with %s by a power of",
                  aim->scenario, aim->axis == AXIS_KEYS ? "the keys" : "concurrency");
-  judge(row, far ? growth_power(&curve, aim->axis) : NAN, AT_MOST, POWER_MAX, "");
+  judge(row, far ? growth_power(&curve, aim->axis) : NAN, AT_MOST, POWER_MAX);
 }
 
 bool aims_row(aim_row_t *row, const results_t *results, unsigned i) {
@@ -129,7 +139,9 @@ bool aims_row(aim_row_t *row, const results_t *results, unsigned i) {
     judge_growth(row, results, &growths[i - AIMS]);
     return true;
   }
-  (void)snprintf(row->aim, sizeof row->aim, "%s", aims[i].what);
-  judge(row, value_of(results, &aims[i]), aims[i].want, aims[i].bound, aims[i].unit);
+  const struct aim *aim = &aims[i];
+  (void)snprintf(row->aim, sizeof row->aim, "%s, %u at once%s: %s", aim->scenario, aim->concurrency,
+                 aim->placement == PLACE_SAME ? ", on one processor" : "", aim->measure->what);
+  judge(row, value_of(results, aim), aim->measure->want, aim->bound);
   return true;
 }

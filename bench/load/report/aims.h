@@ -1,4 +1,4 @@
-/* The aims of belay, and whether this run meets them. */
+/* The aims of belay, and whether this run reaches them. Only a report. */
 #ifndef BENCH_LOAD_REPORT_AIMS_H
 #define BENCH_LOAD_REPORT_AIMS_H
 
@@ -7,9 +7,8 @@
 enum { AIMS_CELL = 160 };
 
 typedef struct aim_row {
-  char aim[AIMS_CELL], asked[AIMS_CELL],
-      measured[AIMS_CELL]; /* asked: empty if there is no bound */
-  const char *met;         /* yes, NO, not measured; empty without a bound */
+  char aim[AIMS_CELL], asked[AIMS_CELL], measured[AIMS_CELL]; /* measured: empty if it was not */
+  const char *met;                                            /* reached, MISSED, not measured */
 } aim_row_t;
 
 /* Number i, from 0 on; false: there are no more. */

@@ -19,7 +19,7 @@ double growth_cost(const result_t *result) {
 static bool agree(const result_t *a, const result_t *b, axis_t axis) {
   bool own_a = a->keys == a->concurrency, own_b = b->keys == b->concurrency;
   if (a->scenario != b->scenario || a->subject != b->subject || a->batch != b->batch ||
-      a->load != LOAD_CLOSED || b->load != LOAD_CLOSED || a->placement != b->placement)
+      a->load != b->load || a->placement != b->placement)
     return false;
   return axis == AXIS_KEYS ? a->concurrency == b->concurrency
                            : a->keys == b->keys || (own_a && own_b);
@@ -33,12 +33,12 @@ static void insert(curve_t *curve, const result_t *result, axis_t axis) {
 }
 
 curve_t growth_curve(const results_t *results, const scenario_t *scenario, subject_t subject,
-                     axis_t axis) {
+                     axis_t axis, load_t load) {
   curve_t longest = {0};
   for (unsigned i = 0; i < results->n; i++) {
     const result_t *first = &results->result[i];
     curve_t curve = {0};
-    if (first->scenario != scenario || first->subject != subject)
+    if (first->scenario != scenario || first->subject != subject || first->load != load)
       continue;
     for (unsigned k = 0; k < results->n && curve.n < CURVE_MAX; k++)
       if (agree(first, &results->result[k], axis))

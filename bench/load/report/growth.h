@@ -19,9 +19,9 @@ typedef struct curve {
 /* Where a result stands on an axis. */
 unsigned axis_of(const result_t *result, axis_t axis);
 
-/* The longest curve that there is of a scenario and of a subject, closed loops only. */
+/* The longest curve that there is of a scenario, of a subject and of a load. */
 curve_t growth_curve(const results_t *results, const scenario_t *scenario, subject_t subject,
-                     axis_t axis);
+                     axis_t axis, load_t load);
 
 /* The cheapest point among those that are far from the last one: from there the cost can only
  * grow. */

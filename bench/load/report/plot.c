@@ -2,180 +2,221 @@
 
 #include <math.h>
 
-enum { ACROSS = 3, WIDTH = 340, HEIGHT = 220, LEFT = 50, RIGHT = 92, TOP = 30, BOTTOM = 30 };
-enum { BAR = 16, BAR_LEFT = 92, BAR_RIGHT = 60, LABEL = 12 };
+enum { WIDTH = 760, LEFT = 84, RIGHT = 110, TOP = 92, LINES = 280, BOTTOM = 56, SPACE = 12 };
+enum {
+  BAR_TOP = 66,
+  BAR = 20,
+  BAR_STEP = 30,
+  BAR_LEFT = 120,
+  BAR_RIGHT = 90,
+  LABEL = 15,
+  TICKS = 5
+};
 
 static const char style[] =
-    "<style>.plot text{font:11px system-ui,sans-serif;fill:#667085}.plot .title{fill:#1c2330}"
-    ".plot .axis{stroke:#d7dce5}.plot .back{fill:#f4f6fa}.plot polyline{fill:none;stroke-width:2}"
-    "@media(prefers-color-scheme:dark){.plot text{fill:#98a2b3}.plot .title{fill:#e6e9f0}"
-    ".plot .axis{stroke:#344054}.plot .back{fill:#1d222d}}</style>\n";
+    "<style>text{font:13px system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#475467}"
+    ".title{font-size:17px;font-weight:600;fill:#1c2330}.axis{stroke:#d0d5dd}.back{fill:#fff}"
+    ".name{font-weight:600}polyline{fill:none;stroke-linejoin:round}"
+    "@media(prefers-color-scheme:dark){text{fill:#b4bcc8}.title{fill:#e6e9f0}"
+    ".axis{stroke:#344054}.back{fill:#161b22}}</style>\n";
 
-static const char *const colours[] = {"#2563eb", "#98a2b3", "#667085", "#d97706",
+static const char *const colours[] = {"#2563eb", "#7a8699", "#7a8699", "#d97706",
                                       "#16a34a", "#0d9488", "#9333ea"};
 
-/* Where things are: of a panel with logarithmic axes. */
+/* Where things are, of a panel with lines. */
 typedef struct frame {
-  double left, top; /* of the panel */
-  double x0, x1, y0, y1;
+  const panel_t *panel;
+  double top; /* of the panel */
+  double x0, x1, y0, y1, step;
 } frame_t;
 
-void plot_number(char *text, size_t size, double n) {
-  static const char *const units[] = {"", " k", " M", " G"};
+/* A number in few characters. */
+static void number_text(char *text, size_t size, double n, bool time) {
+  static const char *const counts[] = {"", "k", "M", "G"}, *const times[] = {" µs", " ms", " s"};
   unsigned unit = 0;
-  while (fabs(n) >= 999.5 && unit < 3) {
+  while (fabs(n) >= 999.5 && unit < (time ? 2 : 3)) {
     n /= 1000;
     unit++;
   }
   int digits = fabs(n) >= 99.95 || n == floor(n) ? 0 : fabs(n) >= 9.995 ? 1 : 2;
-  (void)snprintf(text, size, isnan(n) ? "" : "%.*f%s", digits, n, units[unit]);
+  (void)snprintf(text, size, "%.*f%s", digits, n, time ? times[unit] : counts[unit]);
 }
 
-static void put_text(FILE *out, double x, double y, const char *anchor, const char *colour,
-                     const char *text) {
-  fprintf(out, "<text x=\"%.1f\" y=\"%.1f\"", x, y);
-  if (anchor != NULL)
-    fprintf(out, " text-anchor=\"%s\"", anchor);
-  if (colour != NULL)
-    fprintf(out, " style=\"fill:%s\"", colour);
-  fprintf(out, ">%s</text>\n", text);
+static void put_text(FILE *out, double x, double y, const char *attributes, const char *text) {
+  fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y, attributes, text);
 }
 
-static void put_number(FILE *out, double x, double y, const char *anchor, double n) {
+static void put_number(FILE *out, double x, double y, const char *attributes, double n, bool time) {
   char text[16];
-  plot_number(text, sizeof text, n);
-  put_text(out, x, y, anchor, NULL, text);
+  number_text(text, sizeof text, n, time);
+  put_text(out, x, y, attributes, text);
 }
 
-static void put_bars(FILE *out, const panel_t *panel, double left, double top) {
+static void put_bars(FILE *out, const panel_t *panel, double top) {
   double most = 0, room = WIDTH - BAR_LEFT - BAR_RIGHT;
   for (unsigned i = 0; i < panel->n; i++)
     most = fmax(most, panel->series[i].y[0]);
   for (unsigned i = 0; i < panel->n; i++) {
     const series_t *s = &panel->series[i];
-    double y = top + TOP + i * (BAR + 10), wide = s->y[0] / most * room;
-    put_text(out, left + BAR_LEFT - 8, y + LABEL, "end", NULL, s->name);
-    fprintf(out,
-            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"2\" fill=\"%s\"/>\n",
-            left + BAR_LEFT, y, fmax(wide, 1), BAR, colours[s->colour]);
-    put_number(out, left + BAR_LEFT + wide + 6, y + LABEL, NULL, s->y[0]);
+    double y = top + BAR_TOP + i * BAR_STEP, wide = s->y[0] / most * room;
+    put_text(out, BAR_LEFT - 10, y + LABEL, "text-anchor=\"end\"", s->name);
+    fprintf(out, "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"2\" fill=\"%s\"/>\n",
+            BAR_LEFT, y, fmax(wide, 1), BAR, colours[s->colour]);
+    put_number(out, BAR_LEFT + wide + 8, y + LABEL, "", s->y[0], panel->time);
   }
+  put_text(out, BAR_LEFT, top + BAR_TOP + panel->n * BAR_STEP + LABEL, "", panel->y_name);
 }
 
 static double at_x(const frame_t *f, double x) {
-  return f->left + LEFT + (log10(x) - f->x0) / (f->x1 - f->x0) * (WIDTH - LEFT - RIGHT);
+  return LEFT + (log10(x) - f->x0) / (f->x1 - f->x0) * (WIDTH - LEFT - RIGHT);
 }
 
 static double at_y(const frame_t *f, double y) {
-  return f->top + HEIGHT - BOTTOM - (log10(y) - f->y0) / (f->y1 - f->y0) * (HEIGHT - TOP - BOTTOM);
+  double place = f->panel->time ? log10(y) : y;
+  return f->top + TOP + LINES - (place - f->y0) / (f->y1 - f->y0) * LINES;
 }
 
-/* Whole powers of ten up and down; false: there is nothing to be seen. */
-static bool frame(frame_t *f, const panel_t *panel) {
+/* The next number of 1, 2, 5, 10, 20, 50 ... */
+static double round_step(double n) {
+  double ten = pow(10, floor(log10(n)));
+  return ten * (n / ten <= 1 ? 1 : n / ten <= 2 ? 2 : n / ten <= 5 ? 5 : 10);
+}
+
+/* Returns false if there is no value. */
+static bool frame(frame_t *f) {
   double x0 = INFINITY, x1 = 0, y0 = INFINITY, y1 = 0;
-  for (unsigned i = 0; i < panel->n; i++)
-    for (unsigned k = 0; k < panel->series[i].n; k++) {
-      double x = panel->series[i].x[k], y = panel->series[i].y[k];
+  for (unsigned i = 0; i < f->panel->n; i++)
+    for (unsigned k = 0; k < f->panel->series[i].n; k++) {
+      double x = f->panel->series[i].x[k], y = f->panel->series[i].y[k];
+      x0 = fmin(x0, x), x1 = fmax(x1, x);
       if (!(y > 0))
         continue;
-      x0 = fmin(x0, x), x1 = fmax(x1, x);
       y0 = fmin(y0, y), y1 = fmax(y1, y);
     }
   if (!(y1 > 0))
     return false;
   f->x0 = log10(x0);
   f->x1 = fmax(log10(x1), f->x0 + 0.5);
-  f->y0 = floor(log10(y0));
-  f->y1 = fmax(ceil(log10(y1)), f->y0 + 1);
+  f->step = round_step(y1 / TICKS);
+  f->y0 = f->panel->time ? floor(log10(y0)) : 0;
+  f->y1 = f->panel->time ? log10(round_step(y1)) : ceil(y1 / f->step) * f->step;
   return true;
 }
 
-static void put_axes(FILE *out, const frame_t *f, const panel_t *panel) {
+static void put_level(FILE *out, const frame_t *f, double n) {
+  double y = at_y(f, n);
+  fprintf(out, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", LEFT,
+          WIDTH - RIGHT, y, y);
+  put_number(out, LEFT - 8, y + 4, "text-anchor=\"end\"", n, f->panel->time);
+}
+
+static void put_axes(FILE *out, const frame_t *f) {
+  const panel_t *panel = f->panel;
   const series_t *longest = &panel->series[0];
-  for (int e = (int)f->y0; e <= (int)f->y1; e++) {
-    double y = at_y(f, pow(10, e));
-    fprintf(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-            f->left + LEFT, f->left + WIDTH - RIGHT, y, y);
-    put_number(out, f->left + LEFT - 6, y + 4, "end", pow(10, e));
-  }
+  double low = f->top + TOP + LINES, free_from = 0;
+  if (panel->time)
+    for (double n = pow(10, f->y0); log10(n) < f->y1 + 0.01; n = round_step(n * 1.5))
+      put_level(out, f, n);
+  else
+    for (int i = 0; i * f->step < f->y1 + f->step / 2; i++)
+      put_level(out, f, i * f->step);
   for (unsigned i = 1; i < panel->n; i++)
     if (panel->series[i].n > longest->n)
       longest = &panel->series[i];
-  double free_from = 0;
   for (unsigned i = 0; i < longest->n; i++) {
-    double x = at_x(f, longest->x[i]), y = f->top + HEIGHT - 12;
-    if (panel->words != NULL)
-      put_text(out, x, y, "middle", NULL, panel->words[i]);
-    else if (x >= free_from)
-      put_number(out, x, y, "middle", longest->x[i]);
-    else
+    double x = at_x(f, longest->x[i]);
+    if (x < free_from)
       continue;
-    free_from = x + 30;
+    fprintf(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x, x,
+            low, low + 5);
+    put_number(out, x, low + 20, "text-anchor=\"middle\"", longest->x[i], false);
+    free_from = x + 36;
   }
+  put_text(out, (LEFT + WIDTH - RIGHT) / 2.0, low + 42, "text-anchor=\"middle\"", panel->x_name);
+  put_text(out, 16, f->top + TOP - 12, "", panel->y_name);
 }
 
-static void put_line(FILE *out, const frame_t *f, const series_t *s, double *free_from) {
+static void put_line(FILE *out, const frame_t *f, const series_t *s) {
   const char *colour = colours[s->colour];
   char text[16];
-  double x = 0, y = 0;
-  fprintf(out, "<polyline stroke=\"%s\" points=\"", colour);
+  fprintf(out, "<polyline stroke=\"%s\" stroke-width=\"%d\"%s points=\"", colour,
+          s->look == LOOK_STRONG ? 3 : 2, s->look == LOOK_FAINT ? " stroke-dasharray=\"5 4\"" : "");
   for (unsigned i = 0; i < s->n; i++)
     if (s->y[i] > 0)
-      fprintf(out, "%.1f,%.1f ", x = at_x(f, s->x[i]), y = at_y(f, s->y[i]));
+      fprintf(out, "%.1f,%.1f ", at_x(f, s->x[i]), at_y(f, s->y[i]));
   fputs("\"/>\n", out);
-  for (unsigned i = 0; i < s->n; i++) {
+  for (unsigned i = 0; i < s->n && s->look != LOOK_FAINT; i++) {
     if (!(s->y[i] > 0))
       continue;
-    plot_number(text, sizeof text, s->y[i]);
-    fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"><title>%s: %s</title>",
-            at_x(f, s->x[i]), at_y(f, s->y[i]), colour, s->name, text);
+    number_text(text, sizeof text, s->y[i], f->panel->time);
+    fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"><title>%s: %s</title>",
+            at_x(f, s->x[i]), at_y(f, s->y[i]), s->look == LOOK_STRONG ? 4 : 3, colour, s->name,
+            text);
     fputs("</circle>\n", out);
   }
-  y = fmax(y + 4, *free_from);
-  *free_from = y + LABEL;
-  put_text(out, x + 8, y, NULL, colour, s->name);
 }
 
-/* The highest first, so that their names do not come to lie on one another. */
-static void put_lines(FILE *out, const panel_t *panel, const frame_t *f) {
-  bool done[PLOT_SERIES] = {false};
-  double free_from = 0;
-  put_axes(out, f, panel);
-  for (unsigned turn = 0; turn < panel->n; turn++) {
-    const series_t *best = NULL;
-    for (unsigned i = 0; i < panel->n; i++) {
-      const series_t *s = &panel->series[i];
-      if (!done[i] && s->n > 0 && s->y[s->n - 1] > 0 &&
-          (best == NULL || s->y[s->n - 1] > best->y[best->n - 1]))
-        best = s;
-    }
-    if (best == NULL)
-      return;
-    done[best - panel->series] = true;
-    put_line(out, f, best, &free_from);
+static double end_of(const frame_t *f, const series_t *s) {
+  return at_y(f, s->y[s->n - 1]);
+}
+
+/* The names stand at the ends of the lines, the highest first. A name that would lie on another one
+ * moves down. */
+static void put_names(FILE *out, const frame_t *f) {
+  const series_t *order[PLOT_SERIES];
+  char attributes[64];
+  unsigned n = 0;
+  for (unsigned i = 0; i < f->panel->n; i++) {
+    const series_t *s = &f->panel->series[i];
+    unsigned k = n;
+    if (s->n == 0 || !(s->y[s->n - 1] > 0))
+      continue;
+    for (; k > 0 && end_of(f, order[k - 1]) > end_of(f, s); k--)
+      order[k] = order[k - 1];
+    order[k] = s;
+    n++;
   }
+  double free_from = f->top + TOP - (double)LABEL * n / 2;
+  for (unsigned i = 0; i < n; i++) {
+    const series_t *s = order[i];
+    double below = (double)LABEL * (n - i - 1), low = f->top + TOP + LINES - below;
+    double y = fmax(fmin(end_of(f, s) + 4, low), free_from);
+    free_from = y + LABEL;
+    (void)snprintf(attributes, sizeof attributes, "class=\"name\" style=\"fill:%s\"",
+                   colours[s->colour]);
+    put_text(out, at_x(f, s->x[s->n - 1]) + 10, y, attributes, s->name);
+  }
+}
+
+static void put_lines(FILE *out, const panel_t *panel, double top) {
+  frame_t f = {.panel = panel, .top = top};
+  if (!frame(&f))
+    return;
+  put_axes(out, &f);
+  for (unsigned i = panel->n; i-- > 0;) /* the first one lies above the others */
+    put_line(out, &f, &panel->series[i]);
+  put_names(out, &f);
+}
+
+static unsigned height_of(const panel_t *panel) {
+  return panel->bars ? BAR_TOP + panel->n * BAR_STEP + BAR_STEP : TOP + LINES + BOTTOM;
 }
 
 void plot_write(FILE *out, const panel_t *panels, unsigned n) {
-  unsigned columns = n < ACROSS ? n : ACROSS, rows = (n + ACROSS - 1) / ACROSS;
-  unsigned width = columns * (WIDTH + 10), height = rows * (HEIGHT + 10);
+  unsigned height = 0, top = 0;
+  for (unsigned i = 0; i < n; i++)
+    height += height_of(&panels[i]) + (i > 0 ? SPACE : 0);
   fprintf(out,
-          "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" width=\"%u\" height=\"%u\" "
-          "viewBox=\"0 0 %u %u\">\n",
-          width, height, width, height);
-  fputs(style, out);
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+          "viewBox=\"0 0 %d %u\">\n%s",
+          WIDTH, height, WIDTH, height, style);
   for (unsigned i = 0; i < n; i++) {
-    unsigned column = i % ACROSS, row = i / ACROSS;
-    frame_t f = {.left = column * (WIDTH + 10), .top = row * (HEIGHT + 10)};
-    fprintf(out,
-            "<rect class=\"back\" x=\"%.0f\" y=\"%.0f\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n",
-            f.left, f.top, WIDTH, HEIGHT);
-    fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"%.0f\">%s</text>\n", f.left + 10, f.top + 18,
-            panels[i].title);
-    if (panels[i].bars)
-      put_bars(out, &panels[i], f.left, f.top);
-    else if (frame(&f, &panels[i]))
-      put_lines(out, &panels[i], &f);
+    fprintf(out, "<rect class=\"back\" x=\"0\" y=\"%u\" width=\"%d\" height=\"%u\" rx=\"6\"/>\n",
+            top, WIDTH, height_of(&panels[i]));
+    put_text(out, 16, top + 26, "class=\"title\"", panels[i].title);
+    put_text(out, 16, top + 46, "", panels[i].about);
+    (panels[i].bars ? put_bars : put_lines)(out, &panels[i], top);
+    top += height_of(&panels[i]) + SPACE;
   }
   fputs("</svg>\n", out);
 }

@@ -1,12 +1,11 @@
 #include "load/report/plots.h"
 
 #include "load/report/growth.h"
-#include "load/report/plot.h"
 
-static bool is_beside(const result_t *a, const result_t *b) {
-  return a->scenario == b->scenario && a->concurrency == b->concurrency && a->keys == b->keys &&
-         a->batch == b->batch && a->placement == b->placement && a->load == b->load;
-}
+enum { CURVE_MIN = 3 }; /* points of a curve that is drawn */
+
+static const char *const x_names[AXES] = {
+    [AXIS_CONCURRENCY] = "operations in flight (log)", [AXIS_KEYS] = "keys (log)"};
 
 /* The size that most subjects have in common; of these the last. */
 static const result_t *common(const results_t *results, const scenario_t *scenario) {
@@ -16,7 +15,7 @@ static const result_t *common(const results_t *results, const scenario_t *scenar
     const result_t *r = &results->result[i];
     unsigned n = 0;
     for (unsigned k = 0; k < results->n && r->load != LOAD_HALF; k++)
-      n += is_beside(r, &results->result[k]);
+      n += result_is_beside(r, &results->result[k]);
     if (r->scenario == scenario && n >= most) {
       best = r;
       most = n;
@@ -27,68 +26,73 @@ static const result_t *common(const results_t *results, const scenario_t *scenar
 
 static series_t *add(panel_t *panel, subject_t subject) {
   series_t *s = &panel->series[panel->n++];
-  *s = (series_t){.name = subject_names[subject], .colour = subject};
+  *s = (series_t){.name = subject_names[subject],
+                  .colour = subject,
+                  .look = subject == SUBJECT_BELAY   ? LOOK_STRONG
+                          : subject == SUBJECT_LIMIT ? LOOK_FAINT
+                                                     : LOOK_PLAIN};
   return s;
 }
 
-/* Subjects side by side: how many each does, and how long one takes. */
-static unsigned put_common(panel_t *panels, const results_t *results, const scenario_t *scenario) {
-  static const char *const words[] = {"p50", "p99", "p99.9", NULL};
-  static const figure_t figures[] = {FIGURE_P50, FIGURE_P99, FIGURE_P999};
+static void entitle(panel_t *panel, const scenario_t *scenario, const char *title,
+                    const char *about) {
+  (void)snprintf(panel->title, PLOT_TEXT, "%s: %s", scenario->name, title);
+  (void)snprintf(panel->about, PLOT_TEXT, "%s", about);
+}
+
+static void put_common(panel_t *panel, const results_t *results, const scenario_t *scenario) {
   const result_t *first = common(results, scenario);
-  panel_t *bars = &panels[0], *lines = &panels[1];
-  *bars = (panel_t){.bars = true};
-  *lines = (panel_t){.words = words};
-  (void)snprintf(bars->title, PLOT_TITLE, "operations/s, %u at once, %u keys", first->concurrency,
-                 first->keys);
-  (void)snprintf(lines->title, PLOT_TITLE, "latency in µs, %u at once", first->concurrency);
-  for (unsigned i = 0; i < results->n; i++) {
-    const result_t *r = &results->result[i];
-    if (!is_beside(first, r))
-      continue;
-    add(bars, r->subject)->y[0] = result_median(r, FIGURE_OPS);
-    if (!(result_median(r, FIGURE_P50) > 0))
-      continue;
-    series_t *s = add(lines, r->subject);
-    for (s->n = 0; s->n < 3; s->n++) {
-      s->x[s->n] = 1 << s->n;
-      s->y[s->n] = result_median(r, figures[s->n]);
-    }
-  }
-  return lines->n > 0 ? 2 : 1;
+  char title[PLOT_TEXT - 32];
+  *panel = (panel_t){.bars = true, .y_name = "operations per second; more is better"};
+  (void)snprintf(title, sizeof title, "throughput with %u operations in flight and %u keys",
+                 first->concurrency, first->keys);
+  entitle(panel, scenario, title, scenario->about);
+  for (unsigned i = 0; i < results->n; i++)
+    if (result_is_beside(first, &results->result[i]))
+      add(panel, results->result[i].subject)->y[0] = result_median(&results->result[i], FIGURE_OPS);
 }
 
-static double ops_of(const result_t *result) {
-  return result_median(result, FIGURE_OPS);
-}
-
-static unsigned put_growth(panel_t *panel, const results_t *results, const scenario_t *scenario,
-                           axis_t axis, unsigned points, const char *what,
-                           double (*value)(const result_t *result)) {
-  unsigned longest = 0;
-  *panel = (panel_t){.n = 0};
-  (void)snprintf(panel->title, PLOT_TITLE, "%s over %s", what,
-                 axis == AXIS_KEYS ? "keys" : "how many are at once");
+/* Returns false if belay has too few points. */
+static bool put_curves(panel_t *panel, const results_t *results, const scenario_t *scenario,
+                       axis_t axis, load_t load, figure_t figure) {
+  *panel = (panel_t){.x_name = x_names[axis]};
   for (subject_t subject = 0; subject < SUBJECTS; subject++) {
-    curve_t curve = growth_curve(results, scenario, subject, axis);
-    longest = curve.n > longest ? curve.n : longest;
-    if (curve.n < 2)
+    curve_t curve = growth_curve(results, scenario, subject, axis, load);
+    if (curve.n < (subject == SUBJECT_BELAY ? CURVE_MIN : 1) || subject == SUBJECT_SINGLE)
       continue;
     series_t *s = add(panel, subject);
     for (; s->n < curve.n; s->n++) {
       s->x[s->n] = axis_of(curve.at[s->n], axis);
-      s->y[s->n] = value(curve.at[s->n]);
+      s->y[s->n] = result_median(curve.at[s->n], figure);
     }
   }
-  return longest >= points;
+  return panel->n > 0 && panel->series[0].colour == SUBJECT_BELAY;
 }
 
-void plots_write(FILE *out, const results_t *results, const scenario_t *scenario) {
-  static panel_t panels[PLOT_PANELS];
-  unsigned n = put_common(panels, results, scenario);
+unsigned plots_throughput(panel_t *panels, const results_t *results, const scenario_t *scenario) {
+  static const char *const titles[AXES] = {[AXIS_CONCURRENCY] =
+                                               "throughput by number of operations in flight",
+                                           [AXIS_KEYS] = "throughput by number of keys"};
+  unsigned n = 0;
   for (axis_t axis = 0; axis < AXES; axis++) {
-    n += put_growth(&panels[n], results, scenario, axis, 2, "operations/s", ops_of);
-    n += put_growth(&panels[n], results, scenario, axis, 3, "processor µs of one", growth_cost);
+    panel_t *panel = &panels[n];
+    if (!put_curves(panel, results, scenario, axis, LOAD_CLOSED, FIGURE_OPS))
+      continue;
+    panel->y_name = "operations per second; more is better";
+    entitle(panel, scenario, titles[axis], scenario->about);
+    n++;
   }
-  plot_write(out, panels, n);
+  if (n == 0)
+    put_common(&panels[n++], results, scenario);
+  return n;
+}
+
+unsigned plots_latency(panel_t *panels, const results_t *results, const scenario_t *scenario) {
+  if (!put_curves(panels, results, scenario, AXIS_CONCURRENCY, LOAD_HALF, FIGURE_P99))
+    return 0;
+  panels->time = true;
+  panels->y_name = "99th percentile of the latency (log); less is better";
+  entitle(panels, scenario, "latency at half load",
+          "each point: all start the same operations per second, half of what belay reaches there");
+  return 1;
 }

@@ -45,8 +45,8 @@ static bool is_next(const results_t *results, const scenario_t *scenario, row_t 
 }
 
 static void print_cells(const char *const *titles, const row_t *row) {
-  static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6, 7, 8,
-                                            8,   8, 8, 8, 9, 5, 7,  7, 7, 7};
+  static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 5, 6, 9, 4, 6, 7, 6, 7,
+                                            7,   6, 7, 7, 7, 7, 6, 5, 6, 6, 6, 6};
   for (unsigned c = 0; c < TABLE_COLUMNS; c++)
     printf(c > 0 ? " %*s" : "%*s", widths[c], titles != NULL ? titles[c] : row->cell[c]);
   putchar('\n');
@@ -69,9 +69,10 @@ void report_print(const results_t *results) {
     for (unsigned k = 0; table_note(note, results, scenario, &k);)
       printf("%s\n", note);
   }
-  printf("\naims\n");
+  printf("\naims, except those that were not measured\n");
   for (unsigned i = 0; aims_row(&aim, results, i); i++)
-    printf("%-12s  %-14s  %-28s  %s\n", aim.met, aim.asked, aim.measured, aim.aim);
+    if (aim.measured[0] != '\0')
+      printf("%-8s  %-15s  %-24s  %s\n", aim.met, aim.asked, aim.measured, aim.aim);
 }
 
 static void put_text(FILE *out, const char *text) {
@@ -100,8 +101,11 @@ static void put_result(FILE *out, const results_t *results, const result_t *r) {
           load_names[r->load], placement_names[r->placement]);
   for (unsigned f = 0; f < FIGURES; f++)
     put_figure(out, figure_names[f], result_median(r, f));
-  put_figure(out, "ratio_to_limit", result_ratio(results, r, SUBJECT_LIMIT));
-  put_figure(out, "ratio_to_single", result_ratio(results, r, SUBJECT_SINGLE));
+  put_figure(out, "ratio_to_limit", result_ratio(results, r, SUBJECT_LIMIT, FIGURE_OPS));
+  put_figure(out, "ratio_to_single", result_ratio(results, r, SUBJECT_SINGLE, FIGURE_OPS));
+  put_figure(out, "ratio_to_naive", result_ratio(results, r, SUBJECT_NAIVE, FIGURE_OPS));
+  put_figure(out, "client_ratio_to_naive", result_ratio(results, r, SUBJECT_NAIVE, FIGURE_CLIENT));
+  put_figure(out, "p99_ratio_to_naive", result_ratio(results, r, SUBJECT_NAIVE, FIGURE_P99));
   fputs(", \"runs\": [", out);
   for (unsigned i = 0; i < r->runs; i++)
     fprintf(out, "%s%.9g", i > 0 ? ", " : "", r->figure[FIGURE_OPS][i]);
@@ -154,16 +158,23 @@ static void put_rows(FILE *out, const results_t *results, const scenario_t *scen
   }
 }
 
-/* folder: that of the Markdown file, ending with a slash or empty. */
-static void write_plots(const results_t *results, const scenario_t *scenario, const char *folder) {
+/* Write a plot and its link, if there is one. folder: that of the Markdown file, which ends with a
+ * slash or is empty. */
+static void write_plot(FILE *markdown, const results_t *results, const scenario_t *scenario,
+                       plots_fn *plots, const char *folder, const char *suffix) {
+  static panel_t panels[PLOT_PANELS];
   char path[PATH_SIZE + TABLE_CELL];
+  unsigned n = plots(panels, results, scenario);
+  if (n == 0)
+    return;
   (void)snprintf(path, sizeof path, "%splots", folder);
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
     bench_die("%s: %s", path, strerror(errno));
-  (void)snprintf(path, sizeof path, "%splots/%s.svg", folder, scenario->name);
+  (void)snprintf(path, sizeof path, "%splots/%s%s.svg", folder, scenario->name, suffix);
   FILE *out = create(path);
-  plots_write(out, results, scenario);
+  plot_write(out, panels, n);
   finish(out, path);
+  fprintf(markdown, "\n![%s](plots/%s%s.svg)\n", panels[0].title, scenario->name, suffix);
 }
 
 void report_markdown(const results_t *results, const char *path) {
@@ -189,8 +200,8 @@ void report_markdown(const results_t *results, const char *path) {
       fprintf(out, "\nThe limit: %s.\n", scenario->limit);
     for (unsigned k = 0; table_note(note, results, scenario, &k);)
       fprintf(out, "\n%s\n", note);
-    fprintf(out, "\n![%s](plots/%s.svg)\n", scenario->name, scenario->name);
-    write_plots(results, scenario, folder);
+    write_plot(out, results, scenario, plots_throughput, folder, "");
+    write_plot(out, results, scenario, plots_latency, folder, "-latency");
   }
   fputs("\n## Aims\n\n| aim | asked | measured | met |\n|---|--:|--:|---|\n", out);
   for (unsigned i = 0; aims_row(&aim, results, i); i++)

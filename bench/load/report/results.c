@@ -123,15 +123,19 @@ double result_spread(const result_t *result) {
   return (high - low) / samples_median(values, result->runs);
 }
 
-double result_ratio(const results_t *results, const result_t *result, subject_t limit) {
-  if (result->load != LOAD_CLOSED || result->scenario->arithmetic)
+bool result_is_beside(const result_t *a, const result_t *b) {
+  return a->scenario == b->scenario && a->concurrency == b->concurrency && a->keys == b->keys &&
+         a->batch == b->batch && a->placement == b->placement && a->load == b->load;
+}
+
+double result_ratio(const results_t *results, const result_t *result, subject_t other,
+                    figure_t figure) {
+  bool limit = other == SUBJECT_LIMIT || other == SUBJECT_SINGLE;
+  if (result->subject == other || (limit && result->scenario->arithmetic) ||
+      (result->load == LOAD_CLOSED) != (figure != FIGURE_P99))
     return NAN;
-  for (unsigned i = 0; i < results->n; i++) {
-    const result_t *r = &results->result[i];
-    if (r->scenario == result->scenario && r->subject == limit &&
-        r->concurrency == result->concurrency && r->keys == result->keys &&
-        r->batch == result->batch && r->placement == result->placement)
-      return result_median(result, FIGURE_OPS) / result_median(r, FIGURE_OPS);
-  }
+  for (unsigned i = 0; i < results->n; i++)
+    if (results->result[i].subject == other && result_is_beside(result, &results->result[i]))
+      return result_median(result, figure) / result_median(&results->result[i], figure);
   return NAN;
 }

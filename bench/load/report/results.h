@@ -62,8 +62,13 @@ double result_median(const result_t *result, figure_t figure);
 /* Of all runs, the largest less the smallest, over the median. */
 double result_spread(const result_t *result);
 
-/* Of a limit of the same scenario and size; NAN: that was not measured, or is no limit to be near
- * to. */
-double result_ratio(const results_t *results, const result_t *result, subject_t limit);
+/* true if both have the same scenario, size, placement and load. */
+bool result_is_beside(const result_t *a, const result_t *b);
+
+/* Ratio of a figure to that of another subject beside it: FIGURE_P99 with a schedule, other figures
+ * in a closed loop. NAN: the other subject was not measured, or its limit is arithmetic, or it is
+ * the same subject. */
+double result_ratio(const results_t *results, const result_t *result, subject_t other,
+                    figure_t figure);
 
 #endif /* BENCH_LOAD_REPORT_RESULTS_H */

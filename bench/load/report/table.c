@@ -8,9 +8,9 @@
 #define BEYOND 1.05 /* of the limit */
 
 const char *const table_titles[TABLE_COLUMNS] = {
-    "subject", "at once", "keys",    "batch",  "load",   "placed", "ops/s",
-    "+-",      "/limit",  "/single", "p50 us", "p99 us", "p99.9",  "excess",
-    "server",  "client",  "busy",    "cmds",   "allocs", "bytes",  "gap us",
+    "subject", "at once", "keys",   "batch",  "load",   "placed", "ops/s", "+-",
+    "/limit",  "/single", "/naive", "p50 us", "p99 us", "/naive", "p99.9", "excess",
+    "server",  "client",  "/naive", "busy",   "cmds",   "allocs", "bytes", "gap us",
 };
 
 const char *const table_legend[] = {
@@ -21,9 +21,12 @@ const char *const table_legend[] = {
     "at a time: bare round trips. keys: for a limit, the number of keys in its commands.",
     "limit-single: the same without batches: each call is a command of its own; /single: ratio to "
     "that.",
-    "load: empty: each operation starts when another one ends (a closed loop); half: a schedule "
-    "at half of the rate of the closed loop; open: the rate of --rate. Latency counts from the "
-    "scheduled start. busy: the client's share of a processor then.",
+    "/naive: ratio to naive-c of the same size and placement: of the operations per second; behind "
+    "p99, of the p99 at the same scheduled rate; behind client, of the client's processor time.",
+    "load: empty: each operation starts when another one ends (a closed loop); half: a schedule, "
+    "for belay and naive-c at the same rate, half of the rate of belay's closed loop; open: the "
+    "rate of --rate. Latency counts from the scheduled start. busy: the client's share of a "
+    "processor then.",
     "excess: p99 in us, minus that of a control loop with the same schedule and empty operations, "
     "just before.",
     "placed: same, apart: client and server on one processor, or each on its own; empty: left to "
@@ -51,18 +54,8 @@ static void put(char cell[TABLE_CELL], double n, int digits) {
     (void)snprintf(cell, TABLE_CELL, "%.*f", digits, n);
 }
 
-/* Not for a result without a limit, and not for a subject that is compared with itself. */
-static void put_ratio(char cell[TABLE_CELL], const results_t *results, const result_t *r,
-                      subject_t limit) {
-  if (r->subject == limit)
-    return;
-  if (limit == SUBJECT_LIMIT && r->scenario->arithmetic && r->load == LOAD_CLOSED)
-    (void)snprintf(cell, TABLE_CELL, "-");
-  else
-    put(cell, result_ratio(results, r, limit), 2);
-}
-
 void table_row(row_t *row, const results_t *results, const result_t *r) {
+  static const subject_t others[] = {SUBJECT_LIMIT, SUBJECT_SINGLE, SUBJECT_NAIVE};
   unsigned n = 0;
   double keys = result_median(r, FIGURE_KEYS);
   *row = (row_t){0};
@@ -77,16 +70,20 @@ void table_row(row_t *row, const results_t *results, const result_t *r) {
   if (r->runs > 1)
     (void)snprintf(row->cell[n], TABLE_CELL, "%.0f%%", 100 * result_spread(r));
   n++;
-  put_ratio(row->cell[n++], results, r, SUBJECT_LIMIT);
-  put_ratio(row->cell[n++], results, r, SUBJECT_SINGLE);
-  for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++, n++)
-    if (figures[i].figure != FIGURE_BUSY || r->load != LOAD_CLOSED)
-      put(row->cell[n], result_median(r, figures[i].figure), figures[i].digits);
+  for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
+    put(row->cell[n++], result_ratio(results, r, others[i], FIGURE_OPS), 2);
+  for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++, n++) {
+    figure_t figure = figures[i].figure;
+    if (figure != FIGURE_BUSY || r->load != LOAD_CLOSED)
+      put(row->cell[n], result_median(r, figure), figures[i].digits);
+    if (figure == FIGURE_P99 || figure == FIGURE_CLIENT) /* then its ratio */
+      put(row->cell[++n], result_ratio(results, r, SUBJECT_NAIVE, figure), 2);
+  }
 }
 
 static bool note_growth(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
                         axis_t axis) {
-  curve_t curve = growth_curve(results, scenario, SUBJECT_BELAY, axis);
+  curve_t curve = growth_curve(results, scenario, SUBJECT_BELAY, axis, LOAD_CLOSED);
   if (curve.n < 3)
     return false;
   const result_t *first = growth_base(&curve, axis), *last = curve.at[curve.n - 1];
@@ -102,7 +99,7 @@ static bool note_growth(char note[TABLE_NOTE], const results_t *results, const s
  * had the machine. */
 static bool note_beyond(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
                         const result_t *r) {
-  double ratio = result_ratio(results, r, SUBJECT_LIMIT);
+  double ratio = result_ratio(results, r, SUBJECT_LIMIT, FIGURE_OPS);
   if (r->scenario != scenario || r->subject != SUBJECT_BELAY || !(ratio > BEYOND))
     return false;
   (void)snprintf(note, TABLE_NOTE,

@@ -4,7 +4,7 @@
 
 #include "load/report/results.h"
 
-enum { TABLE_COLUMNS = 21, TABLE_CELL = 24, TABLE_NOTE = 200 };
+enum { TABLE_COLUMNS = 24, TABLE_CELL = 24, TABLE_NOTE = 200 };
 
 typedef struct row {
   char cell[TABLE_COLUMNS][TABLE_CELL]; /* empty: not measured */

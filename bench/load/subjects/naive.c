@@ -1,5 +1,6 @@
-/* The simplest C program: hiredis with its stock libuv adapter, one connection to each server, and
- * well-known commands. */
+/* What a careful C programmer writes: hiredis with its stock libuv adapter, one connection to each
+ * server, and well-known commands. It sends all commands of one turn of the loop in one write. On
+ * several servers a majority decides, as Redlock describes it, and late replies do not count. */
 #include <hiredis/adapters/libuv.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
@@ -13,7 +14,7 @@
 #include "load/driver/meter.h"
 #include "load/subjects/naive.h"
 
-enum { TOKEN_SIZE = 48, KEY_SIZE = 48, VALUE = 1024, POLL_MS = 1 };
+enum { TOKEN_SIZE = 48, KEY_SIZE = 48, VALUE = 1024, POLL_MS = 1, TTL_MS = 60000 };
 
 #define CONTENDED "naive:contended"
 
@@ -22,9 +23,8 @@ static const char delete_script[] =
 static const char renew_script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then return "
                                    "redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 static const char limit_script[] =
-    "local n = redis.call('INCRBY', KEYS[1], ARGV[1]) "
-    "if n == tonumber(ARGV[1]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end "
-    "return n";
+    "local n = redis.call('INCR', KEYS[1]) "
+    "if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return n";
 
 typedef struct naive {
   unsigned n;
@@ -37,7 +37,9 @@ typedef struct naive {
 /* One runner's lock. */
 typedef struct own {
   char key[KEY_SIZE], token[TOKEN_SIZE];
-  unsigned answers, yes; /* replies to the last command, of all servers */
+  unsigned sent, answered[JOB_SERVERS_MAX]; /* commands to all servers; replies of each */
+  unsigned yes;                             /* replies to the last command */
+  uint64_t until;                           /* end of the lease, less the drift, in ms */
   bool held;
   uv_timer_t timer; /* until it asks again */
 } own_t;
@@ -52,7 +54,8 @@ static void send_to(naive_t *naive, unsigned server, redisCallbackFn *function, 
 static void send_all(runner_t *runner, redisCallbackFn *function, int argc, const char **argv) {
   naive_t *naive = runner->driver->own;
   own_t *own = runner->own;
-  own->answers = own->yes = 0;
+  own->sent++;
+  own->yes = 0;
   for (unsigned i = 0; i < naive->n; i++)
     send_to(naive, i, function, runner, argc, argv);
 }
@@ -66,27 +69,30 @@ static const redisReply *good(void *reply, int type) {
   return r;
 }
 
-static void on_deleted(redisAsyncContext *connection, void *reply, void *data) {
-  runner_t *runner = data;
-  const naive_t *naive = runner->driver->own;
+/* Count a reply. Returns true for the reply that makes a majority. */
+static bool decides(runner_t *runner, const redisAsyncContext *connection) {
   own_t *own = runner->own;
-  (void)connection;
-  own->yes += good(reply, REDIS_REPLY_INTEGER)->integer == 1;
-  if (++own->answers < naive->n)
-    return;
-  if (own->yes != naive->n)
+  const naive_t *naive = runner->driver->own;
+  unsigned server = (unsigned)(uintptr_t)connection->data;
+  return ++own->answered[server] == own->sent && ++own->yes == naive->n / 2 + 1;
+}
+
+static void on_deleted(redisAsyncContext *connection, void *reply, void *data) {
+  if (good(reply, REDIS_REPLY_INTEGER)->integer != 1)
     bench_die("the lock was gone when it was released");
-  driver_done(runner);
+  if (decides(data, connection))
+    driver_done(data);
 }
 
 static void on_set(redisAsyncContext *connection, void *reply, void *data) {
   runner_t *runner = data;
   naive_t *naive = runner->driver->own;
   own_t *own = runner->own;
-  (void)connection;
   (void)good(reply, REDIS_REPLY_STATUS);
-  if (++own->answers < naive->n)
+  if (!decides(runner, connection))
     return;
+  if (uv_now(&runner->driver->loop) >= own->until)
+    bench_die("the lock was granted too late");
   const char *argv[] = {"EVALSHA", naive->sha, "1", own->key, own->token};
   send_all(runner, on_deleted, 5, argv);
 }
@@ -95,6 +101,7 @@ static void set(runner_t *runner, redisCallbackFn *function) {
   naive_t *naive = runner->driver->own;
   own_t *own = runner->own;
   (void)snprintf(own->token, sizeof own->token, "%040llx", (unsigned long long)naive->turns++);
+  own->until = uv_now(&runner->driver->loop) + TTL_MS - TTL_MS / 100;
   const char *argv[] = {"SET", own->key, own->token, "NX", "PX", "60000"};
   send_all(runner, function, 6, argv);
 }
@@ -187,8 +194,8 @@ static const char *next_key(runner_t *runner) {
 
 static void begin_limit(runner_t *runner) {
   naive_t *naive = runner->driver->own;
-  const char *argv[] = {"EVALSHA", naive->sha, "1", next_key(runner), "1", "1000"};
-  send_to(naive, 0, on_done, runner, 6, argv);
+  const char *argv[] = {"EVALSHA", naive->sha, "1", next_key(runner), "1000"};
+  send_to(naive, 0, on_done, runner, 5, argv);
 }
 
 static void begin_count(runner_t *runner) {
@@ -240,6 +247,7 @@ static void open_naive(driver_t *driver, const char *script) {
   naive->n = job->servers;
   for (unsigned i = 0; i < naive->n; i++) {
     naive->connection[i] = dial(job->urls[i], &driver->loop);
+    naive->connection[i]->data = (void *)(uintptr_t)i;
     if (script == NULL)
       continue;
     redisContext *server = meter_dial(job->urls[i]);
