@@ -160,8 +160,7 @@ static void on_flush(belay__flush_t *flush) {
  * and neither may a call that must not be sent twice: a refused batch is sent again. */
 static bool may_join(const belay__connection_t *connection, belay__call_t *call) {
   return call->script != NULL && call->script->many != NULL && !connection->batch.off &&
-         !call->follows && !call->followed && !call->no_retry && !belay__dispatch(call)->asking &&
-         call->needs == 0;
+         !call->follows && !call->followed && !call->no_retry && !call->asking && call->needs == 0;
 }
 
 static bool fits(const belay__connection_t *connection, const belay__call_t *call,
@@ -255,7 +254,7 @@ static void refuse_all(belay__connection_t *connection, belay__list_t *calls,
   connection->sent_scripts = (belay__scripts_t){.bits = {0}};
   for (belay__call_t *call; (call = belay__pop_call(calls)) != NULL;) {
     connection->in_flight--;
-    if (for_all || call->state == BELAY__CALL_LATE)
+    if (for_all || call->state == BELAY__CALL_LATE || !belay__call_restore(call))
       belay__connection_finish_call(connection, call, reply);
     else
       belay__connection_resend(connection, call);

@@ -31,7 +31,7 @@ static bool append_call(belay__connection_t *connection, belay__call_t *call) {
   if (call->publisher != 0)
     belay__publish_as(call, connection->sharded);
   belay__call_bring_script(call, &connection->sent_scripts);
-  if (belay__dispatch(call)->asking)
+  if (call->asking)
     belay__transport_command(&connection->transport, on_asking, NULL, 1,
                              (const char *const[]){"ASKING"});
   belay__dispatch(call)->offset = connection->transport.appended;

@@ -23,8 +23,6 @@ typedef struct belay__dispatch {
   belay__connection_t *at;
   /* Position of the call's first byte in the connection's stream of bytes. */
   uint64_t offset;
-  /* True if the call's slot is being moved to this server: ASKING is sent in front of the call. */
-  bool asking;
 } belay__dispatch_t;
 
 static inline belay__dispatch_t *belay__dispatch(belay__call_t *call) {

@@ -177,8 +177,8 @@ static void on_redirect(belay__connection_t *connection, const belay__redirect_t
     wait(cluster, &moving, call);
   for (belay__call_t *call; (call = belay__pop_call(&moving)) != NULL;) {
     cluster->waiting_len--;
-    call->stale = false; /* a replica's refusal may not apply to a primary */
-    belay__dispatch(call)->asking = to->ask;
+    call->stale = false;    /* a replica's refusal may not apply to a primary */
+    call->asking = to->ask; /* the slot is being moved to this server */
     put(cluster, call,
         connection_at(cluster, number, (belay__conn_class_t)call->conn_class, call->route));
   }

@@ -6,38 +6,48 @@
 #include "core/client/client.h"
 #include "core/key/slot.h"
 
-#define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
-#define POOLED_CAPACITY ((size_t)512) /* bytes of the largest buffer that the pool keeps */
-#define POOLED_CALLS ((size_t)2048)   /* calls that a client keeps for reuse */
+#define BUFFER_BITS_MAX 31          /* a command has less than 2 GiB */
+#define POOLED_CALLS ((size_t)2048) /* calls that a client keeps for reuse */
 
 /* Size of a call in bytes, without its command. */
 static size_t size_of(const belay_client_t *client) {
-  return sizeof(belay__call_t) + client->node_ops->call_room;
+  size_t id = client->trace != NULL ? 2 * sizeof(uint64_t) : 0; /* call.c: id_of() */
+  return sizeof(belay__call_t) + client->node_ops->call_room + id;
 }
 
 belay__call_t *belay__call_new(belay_client_t *client, belay__conn_class_t conn_class) {
   belay__list_t *node = belay__list_pop(&client->pool);
   belay__call_t *call;
-  char *data = NULL;
-  size_t cap = 0;
   if (node != NULL) {
     client->pool_len--;
     call = BELAY__CONTAINER(node, belay__call_t, node);
-    data = call->data;
-    cap = call->cap;
   } else if ((call = belay__alloc(client->belay, size_of(client))) == NULL) {
     return NULL;
   }
-  *call = (belay__call_t){
-      .client = client, .conn_class = (uint8_t)conn_class, .data = data, .cap = cap};
+  *call = (belay__call_t){.client = client, .conn_class = conn_class};
   belay__list_init(&call->node);
   return call;
 }
 
-static void free_call(belay__call_t *call) {
-  belay_t *belay = call->client->belay;
-  belay__free(belay, call->data, call->cap);
-  belay__free(belay, call, size_of(call->client));
+/* Take a buffer of 1 << bits bytes; NULL if memory is out. */
+static char *take_buffer(belay_client_t *client, unsigned bits) {
+  unsigned size = bits - BELAY__BUFFER_BITS;
+  return size < BELAY__BUFFER_SIZES
+             ? belay__pool_take(client->belay, &client->buffers[size], (size_t)1 << bits)
+             : belay__alloc(client->belay, (size_t)1 << bits);
+}
+
+/* Give back the buffer of a call, if it has one. */
+static void give_buffer(belay__call_t *call) {
+  belay_client_t *client = call->client;
+  if (call->data == NULL)
+    return;
+  if (call->buffer < BELAY__BUFFER_SIZES)
+    belay__pool_give(client->belay, &client->buffers[call->buffer], call->data,
+                     belay__call_cap(call));
+  else
+    belay__free(client->belay, call->data, belay__call_cap(call));
+  call->data = NULL;
 }
 
 void belay__call_recycle(belay__call_t *call) {
@@ -48,8 +58,9 @@ void belay__call_recycle(belay__call_t *call) {
     client->stats.pending--;
     client->stats.pending_bytes -= call->len;
   }
-  if (call->cap > POOLED_CAPACITY || client->pool_len >= POOLED_CALLS) {
-    free_call(call);
+  give_buffer(call);
+  if (client->pool_len >= POOLED_CALLS) {
+    belay__free(client->belay, call, size_of(client));
     return;
   }
   belay__list_push_front(&client->pool, &call->node);
@@ -58,33 +69,36 @@ void belay__call_recycle(belay__call_t *call) {
 
 void belay__call_pool_free(belay_client_t *client) {
   for (belay__list_t *node; (node = belay__list_pop(&client->pool)) != NULL;)
-    free_call(BELAY__CONTAINER(node, belay__call_t, node));
+    belay__free(client->belay, BELAY__CONTAINER(node, belay__call_t, node), size_of(client));
   client->pool_len = 0;
+  for (size_t i = 0; i < BELAY__BUFFER_SIZES; i++)
+    belay__pool_free(client->belay, &client->buffers[i]);
 }
 
 /* Enlarge the buffer until `more` bytes fit behind the command. If memory is out, returns NULL and
  * marks the call as broken. */
 static char *enlarge(belay__call_t *call, size_t more) {
-  size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
-  while (cap - call->len < more)
-    cap *= 2;
-  char *data = call->broken ? NULL : belay__alloc(call->client->belay, cap);
+  unsigned bits = BELAY__BUFFER_BITS + (call->data == NULL ? 0 : call->buffer);
+  while (bits < BUFFER_BITS_MAX && ((size_t)1 << bits) - call->len < more)
+    bits++;
+  bool fits = !call->broken && ((size_t)1 << bits) - call->len >= more;
+  char *data = fits ? take_buffer(call->client, bits) : NULL;
   if (data == NULL) {
     call->broken = true;
     return NULL;
   }
   if (call->len > 0)
     memcpy(data, call->data, call->len);
-  belay__free(call->client->belay, call->data, call->cap);
+  give_buffer(call);
   call->data = data;
-  call->cap = cap;
+  call->buffer = (bits - BELAY__BUFFER_BITS) & 31;
   return data + call->len;
 }
 
 /* Make room for `more` bytes and a terminating 0: hiredis reads the byte after a command's name
  * without checking the length. Returns the end of the command; NULL if memory is out. */
 static inline char *grow(belay__call_t *call, size_t more) {
-  bool fits = call->cap - call->len > more && !call->broken;
+  bool fits = belay__call_cap(call) > call->len + more && !call->broken;
   return fits ? call->data + call->len : enlarge(call, more + 1);
 }
 
@@ -134,7 +148,7 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
   out[at++] = '\r';
   out[at++] = '\n';
   out[at] = '\0';
-  call->len += at;
+  call->len += (uint32_t)at;
 }
 
 void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
@@ -160,7 +174,7 @@ void belay__call_arg_uint(belay__call_t *call, uint64_t value) {
 static void put_count(belay__call_t *call, size_t argc) {
   char *out = grow(call, 32);
   if (out != NULL)
-    call->len += put_header(out, '*', argc);
+    call->len += (uint32_t)put_header(out, '*', argc);
 }
 
 void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
@@ -172,7 +186,7 @@ void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
 }
 
 void belay__call_needs(belay__call_t *call, belay__capability_t what) {
-  call->needs = (uint8_t)(1 + what);
+  call->needs = (1 + what) & 7;
 }
 
 static void put_script(belay__call_t *call, const belay__script_t *script, size_t keys, size_t args,
@@ -180,7 +194,6 @@ static void put_script(belay__call_t *call, const belay__script_t *script, size_
   if (call == NULL)
     return;
   call->script = script;
-  call->command = script->name;
   call->as_eval = text;
   put_count(call, 3 + keys + args);
   belay__call_arg(call, text ? "EVAL" : "EVALSHA", text ? 4 : 7);
@@ -201,8 +214,12 @@ void belay__call_script_text(belay__call_t *call, const belay__script_t *script,
 
 bool belay__call_become_eval(belay__call_t *call) {
   belay_client_t *client = call->client;
+  if (!belay__call_restore(call))
+    return false;
+  if (call->script == NULL || call->as_eval) /* the owner has chosen another command */
+    return true;
   size_t tail_len = call->len - call->tail;
-  belay__call_t *fresh = belay__call_new(client, call->conn_class);
+  belay__call_t *fresh = belay__call_new(client, (belay__conn_class_t)call->conn_class);
   if (fresh == NULL)
     return false;
   char *count_end = memchr(call->data, '\n', call->len);
@@ -210,7 +227,7 @@ bool belay__call_become_eval(belay__call_t *call) {
   char *out = grow(fresh, count_len + call->script->len + tail_len + 64);
   if (out != NULL) {
     memcpy(out, call->data, count_len);
-    fresh->len = count_len;
+    fresh->len = (uint32_t)count_len;
     belay__call_arg(fresh, "EVAL", 4);
     belay__call_arg(fresh, call->script->text, call->script->len);
     size_t tail = fresh->len;
@@ -218,16 +235,16 @@ bool belay__call_become_eval(belay__call_t *call) {
     memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len + 1);
     client->stats.pending_bytes += fresh->len + tail_len - call->len;
     char *data = call->data;
-    size_t cap = call->cap;
+    unsigned buffer = call->buffer;
     call->data = fresh->data;
-    call->cap = fresh->cap;
-    call->len = fresh->len + tail_len;
+    call->buffer = fresh->buffer;
+    call->len = (uint32_t)(fresh->len + tail_len);
     if (call->publisher != 0)
-      call->publisher += tail - call->tail;
+      call->publisher = (uint32_t)(call->publisher + tail - call->tail);
     call->tail = tail;
     call->as_eval = true;
     fresh->data = data;
-    fresh->cap = cap;
+    fresh->buffer = buffer & 31;
   }
   belay__call_recycle(fresh);
   return call->as_eval;
@@ -359,15 +376,65 @@ void belay__call_repeat(belay__call_t *call, const belay__call_t *original) {
   memcpy(out, original->data, original->len + 1); /* with the terminating 0 */
   call->len = original->len;
   call->script = original->script;
-  call->command = original->command;
+  if (call->script == NULL)
+    call->command = original->command;
+  else
+    call->tail = original->tail;
   call->publisher = original->publisher;
   call->needs = original->needs;
   call->as_eval = original->as_eval;
-  call->tail = original->tail;
+}
+
+/* ---- lean calls ---- */
+
+void belay__call_lean(belay__call_t *call) {
+  call->lean = true;
+  if (call->state == BELAY__CALL_SENT)
+    give_buffer(call);
+}
+
+/* Build the command of `owner`'s call. Returns false, without a buffer, if memory is out. */
+static bool rebuild(belay__call_t *call) {
+  call->script = NULL;
+  call->len = call->publisher = 0;
+  call->needs = 0;
+  call->as_eval = call->broken = false;
+  call->client->extension->rebuild(call);
+  if (call->broken)
+    give_buffer(call);
+  return !call->broken;
+}
+
+bool belay__call_restore(belay__call_t *call) {
+  const belay__call_t was = *call;
+  if (call->data != NULL || !call->lean)
+    return call->data != NULL;
+  if (rebuild(call)) {
+    call->client->stats.pending_bytes += (size_t)call->len - was.len;
+    return true;
+  }
+  call->script = was.script; /* it tells what the server may have executed */
+  call->tail = was.tail;
+  call->len = was.len;
+  return false;
+}
+
+belay__call_t *belay__call_readable(belay__call_t *call) {
+  if (call->data != NULL)
+    return call;
+  belay__call_t *again =
+      call->lean ? belay__call_new(call->client, (belay__conn_class_t)call->conn_class) : NULL;
+  if (again == NULL)
+    return NULL;
+  again->owner = call->owner;
+  if (rebuild(again))
+    return again;
+  belay__call_recycle(again);
+  return NULL;
 }
 
 belay__call_t *belay__call_copy(const belay__call_t *call) {
-  belay__call_t *copy = belay__call_new(call->client, call->conn_class);
+  belay__call_t *copy = belay__call_new(call->client, (belay__conn_class_t)call->conn_class);
   if (copy == NULL)
     return NULL;
   belay__call_repeat(copy, call);
@@ -375,7 +442,6 @@ belay__call_t *belay__call_copy(const belay__call_t *call) {
     belay__call_recycle(copy);
     return NULL;
   }
-  copy->settled = call->settled;
   copy->owner = call->owner;
   copy->deadline = call->deadline;
   copy->route = call->route;

@@ -13,6 +13,12 @@
 
 /* ---- ends ---- */
 
+/* The number of a call of a client with a trace hook; it is behind the room of the node. */
+static uint64_t *id_of(const belay__call_t *call) {
+  size_t room = call->client->node_ops->call_room;
+  return (uint64_t *)(uintptr_t)&call->room[(room + sizeof *call->room - 1) / sizeof *call->room];
+}
+
 static void trace_call(const belay__call_t *call, belay_trace_event_t event,
                        belay_outcome_t outcome, int error) {
   const belay_client_t *client = call->client;
@@ -20,8 +26,8 @@ static void trace_call(const belay__call_t *call, belay_trace_event_t event,
     return;
   belay_trace_t t = {
       .event = event,
-      .call = call->id,
-      .command = call->command,
+      .call = *id_of(call),
+      .command = belay__call_name(call),
       .bytes = call->len,
       .elapsed_ns = belay__now(client->belay) - call->started,
       .outcome = outcome,
@@ -46,21 +52,21 @@ static void notify_owner(belay__call_t *call, const belay__result_t *result) {
     return;
   if (call->place != NULL)
     *call->place = NULL;
-  if (call->settled != NULL) /* another call may have the place when the late reply arrives */
-    call->place = NULL;
   done(call, result);
 }
 
-/* End the call: run `settled` if the call is LATE, else `done`. Then give it back to the pool. */
+/* End the call: run `done`, which a LATE call has only if it got another owner. Then give the call
+ * back to the pool. */
 static void finish_call(belay__call_t *call, const belay__result_t *result) {
   if (call->state == BELAY__CALL_LATE) {
     if (result->outcome == BELAY_OUTCOME_REPLY)
       call->client->stats.settled_late++;
     trace_call(call, BELAY_TRACE_SETTLED, result->outcome, result->error);
-    if (call->settled != NULL && call->place != NULL)
+    belay__call_cb done = call->done;
+    if (done != NULL && call->place != NULL)
       *call->place = NULL;
-    if (call->settled != NULL)
-      call->settled(call, result);
+    if (done != NULL)
+      done(call, result);
   } else {
     notify_owner(call, result);
   }
@@ -86,7 +92,8 @@ static void start_call(belay__call_t *call, uint64_t now) {
   client->stats.calls++;
   client->stats.pending++;
   client->stats.pending_bytes += call->len;
-  call->id = client->stats.calls;
+  if (client->trace != NULL)
+    *id_of(call) = client->stats.calls;
   call->started = now;
   call->state = BELAY__CALL_QUEUED;
   call->timer.fire = on_timer;
@@ -142,12 +149,12 @@ int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb
 }
 
 void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner) {
-  bool late = call->state == BELAY__CALL_LATE;
-  assert(late || (call->done != NULL && call->settled == NULL));
-  if (!late && call->place != NULL)
+  assert(call->state == BELAY__CALL_LATE || call->done != NULL);
+  if (call->state != BELAY__CALL_LATE && call->place != NULL)
     *call->place = NULL;
-  *(late ? &call->settled : &call->done) = done;
+  call->done = done;
   call->owner = owner;
+  call->lean = false; /* only the former owner could build the command again */
   call->place = place;
   *place = call;
 }
@@ -167,6 +174,8 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch) {
     call->first_sent = client->sending != 0 ? client->sending : belay__now(client->belay);
   client->stats.commands++;
   trace_call(call, BELAY_TRACE_SENT, BELAY_OUTCOME_UNKNOWN, 0);
+  if (call->lean)
+    belay__call_lean(call);
 }
 
 /* Back off after a temporary refusal. Returns false if the call may not be retried, or if the delay
@@ -175,15 +184,16 @@ static bool rest_call(belay__call_t *call, int error) {
   belay_t *belay = call->client->belay;
   uint64_t when =
       belay__now(belay) + belay__backoff(belay, call->tries, BELAY__BACKOFF_MAX_MS * BELAY__MS);
-  if (when >= call->deadline || call->follows || call->followed || call->no_retry || call->no_rest)
+  if (when >= call->deadline || call->follows || call->followed || call->no_retry ||
+      call->no_rest || !belay__call_restore(call))
     return false;
   call->state = BELAY__CALL_RESTING;
   /* retry on the primary: it may be able to answer when this replica cannot */
   call->stale = false;
   /* first_sent stays: it only shortens the validity that a lease computes */
-  call->last_error = error;
+  call->last_error = (int16_t)error;
   call->hops = 0;
-  if (call->tries < UINT8_MAX)
+  if (call->tries < BELAY__TRIES_MAX)
     call->tries++;
   belay__list_push(&call->client->resting, &call->node);
   belay__timer_set(belay, BELAY__RANK_OTHER, &call->timer, when);
@@ -251,11 +261,13 @@ static bool names_a_key(const belay_client_t *client, const belay__reply_t *repl
   return false;
 }
 
+/* call: NULL if its arguments, which must not be shown, are unknown; then the text is empty. */
 static size_t words_of(const belay__call_t *call, const belay__reply_t *reply, bool with_keys,
                        char text[BELAY__WORDS_MAX]) {
   belay__redacted_t redacted;
-  belay__redacted_init(&redacted, reply->str, reply->len);
-  belay__call_redact(call, &redacted, with_keys);
+  belay__redacted_init(&redacted, reply->str, call != NULL ? reply->len : 0);
+  if (call != NULL)
+    belay__call_redact(call, &redacted, with_keys);
   return belay__redacted_write(&redacted, text);
 }
 
@@ -273,30 +285,41 @@ static void blame_line(const belay__call_t *call, int error, const belay__reply_
 }
 
 /* Keep the server's error text as the client's last refusal. If the error concerns a key and the
- * text names no key, put the call's first key before the text. */
-static void keep_refusal(const belay__call_t *call, const belay__refusal_t *refusal,
-                         const belay__reply_t *reply) {
+ * text names no key, put the call's first key before the text. whole: the call with its arguments,
+ * or NULL. */
+static void keep_words(const belay__call_t *call, const belay__call_t *whole,
+                       const belay__refusal_t *refusal, const belay__reply_t *reply) {
   char text[BELAY__WORDS_MAX], about[BELAY__WORDS_MAX];
   bool of_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH ||
                   refusal->error == BELAY_ECROSSSLOT;
-  size_t len = words_of(call, reply, of_a_key, text), key_len;
+  size_t len = words_of(whole, reply, of_a_key, text), key_len;
   if (refusal->error == BELAY_EPERM && call->script != NULL) {
     blame_line(call, refusal->error, reply, text);
     return;
   }
-  if (!of_a_key || belay__call_key(call, &key_len) == NULL || names_a_key(call->client, reply)) {
+  if (!of_a_key || whole == NULL || belay__call_key(whole, &key_len) == NULL ||
+      names_a_key(call->client, reply)) {
     belay__client_refused(call->client, refusal->error, text, len);
     return;
   }
   (void)snprintf(about, sizeof about, "%.100s%s", text,
-                 belay__call_has_keys(call) ? " (or another key of this call)" : "");
-  (void)belay__call_blame(call, refusal->error, about);
+                 belay__call_has_keys(whole) ? " (or another key of this call)" : "");
+  (void)belay__call_blame(whole, refusal->error, about);
+}
+
+static void keep_refusal(belay__call_t *call, const belay__refusal_t *refusal,
+                         const belay__reply_t *reply) {
+  belay__call_t *whole = belay__call_readable(call);
+  keep_words(call, whole, refusal, reply);
+  if (whole != NULL && whole != call)
+    belay__call_recycle(whole);
 }
 
 /* A call with no_retry may not follow a redirection: it would run after calls that were sent
  * later. */
-bool belay__call_may_redirect(const belay__call_t *call) {
-  return call->state == BELAY__CALL_SENT && !call->no_retry && call->hops < HOPS_MAX;
+bool belay__call_may_redirect(belay__call_t *call) {
+  return call->state == BELAY__CALL_SENT && !call->no_retry && call->hops < HOPS_MAX &&
+         belay__call_restore(call);
 }
 
 /* Start the call again: the server did not execute it. */
@@ -314,8 +337,11 @@ void belay__call_redirect(belay__call_t *call) {
 
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
   char text[BELAY__WORDS_MAX];
+  belay__call_t *whole = reply != NULL ? belay__call_readable(call) : NULL;
   if (reply != NULL)
-    belay__client_refused(call->client, error, text, words_of(call, reply, false, text));
+    belay__client_refused(call->client, error, text, words_of(whole, reply, false, text));
+  if (whole != NULL && whole != call)
+    belay__call_recycle(whole);
   bool waits =
       call->state == BELAY__CALL_SENT && error == BELAY_ECLUSTERDOWN && rest_call(call, error);
   if (!waits)
@@ -364,7 +390,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
 }
 
 bool belay__call_dropped(belay__call_t *call, bool sent, int error) {
-  if (call->state == BELAY__CALL_LATE || sent) {
+  if (call->state == BELAY__CALL_LATE || sent || !belay__call_restore(call)) {
     finish_with(call, sent ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_NOT_SENT,
                 error == BELAY_EPROTO ? BELAY_EPROTO : BELAY_EUNKNOWN);
     return false;
@@ -406,7 +432,7 @@ static void on_timer(belay__timer_t *timer) {
 }
 
 bool belay__call_abandon(belay__call_t *call) {
-  call->done = call->settled = NULL;
+  call->done = NULL;
   belay__timer_stop(call->client->belay, BELAY__RANK_OTHER, &call->timer);
   switch ((belay__call_state_t)call->state) {
   case BELAY__CALL_QUEUED:
@@ -442,7 +468,7 @@ void belay__call_distrust(belay__call_t *call, const belay__reply_t *reply) {
   bool of_a_script =
       call->script != NULL && reply->type != BELAY__REPLY_NIL && reply->type != BELAY__REPLY_STATUS;
   belay__log(client->belay, BELAY_LOG_ERROR, "%s: a reply of an unexpected %s",
-             call->script != NULL ? call->script->name : call->command,
+             belay__call_name(call),
              of_a_script ? "content: the call fails" : "type: the connection is dropped");
   if (!of_a_script)
     client->node_ops->distrust(client, call);

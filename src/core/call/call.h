@@ -7,12 +7,12 @@
  *        +--temporary refusal, deadline ahead------------------------+           QUEUED again
  *                                                                    |
  *                     deadline: UNKNOWN, then LATE <-----------------+
- *                                              +--reply or drop--> settled, over
+ *                                              +--reply or drop--> over
  *
- * `done` is called once after a successful send, unless the call is abandoned before.
- * `settled` is called at most once, when a LATE call ends. When the call is over and the last
- * callback has returned, the call goes back to its client's pool. Neither callback is called inside
- * belay__call_send(). */
+ * `done` is called once after a successful send, unless the call is abandoned before. It is called
+ * again when a LATE call ends, but only if the call got an owner again (belay__call_own()). When
+ * the call is over and the last callback has returned, the call goes back to its client's pool. No
+ * callback is called inside belay__call_send(). */
 #ifndef BELAY_CORE_CALL_CALL_H
 #define BELAY_CORE_CALL_CALL_H
 
@@ -45,14 +45,15 @@ int belay__call_send(belay__call_t **calls, size_t n, bool joined);
 /* Send one call. call: NULL if memory was out. Returns as belay__call_send() does. */
 int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
-/* Transfer a call that was sent, or is LATE, to another owner. */
+/* Transfer a call that was sent, or is LATE, to another owner. A lean call is then no longer sent
+ * again. */
 void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
 /* Abandon the call in *place, if any (belay__call_abandon()), and set *place to NULL. Returns true
  * if the server may have executed the call, or may still execute it. */
 bool belay__call_cancel(belay__call_t **place);
 
-/* Drop the callbacks of a call: neither `done` nor `settled` will run, and the call is not retried.
+/* Drop the callback of a call: `done` will not run, and the call is not retried.
  * Returns as belay__call_cancel() does. */
 bool belay__call_abandon(belay__call_t *call);
 
@@ -65,7 +66,7 @@ void belay__call_end_rests(belay_client_t *client);
 /* Shorten the rest of all resting calls: a new connection is up, so a retry may succeed. */
 void belay__call_hurry_rests(belay_client_t *client);
 
-/* Report, inside `done` or `settled`, that the caller cannot read the reply. The connection is
+/* Report, inside `done`, that the caller cannot read the reply. The connection is
  * dropped after an unreadable reply to a plain command, and after a nil or a status as the reply
  * to a script, because no script replies with these. Any other reply of a script depends on the
  * content of its keys and says nothing about the connection: then only this call fails. */
@@ -86,13 +87,13 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
 /* After BELAY__VERDICT_REDIRECT, for the call and all calls that must follow it, once the server
  * has answered them too.
  *
- * - belay__call_may_redirect(): true if the call may go to another server.
+ * - belay__call_may_redirect(): true if the call may go to another server. Restores a lean call.
  * - belay__call_redirect(): the call is QUEUED again, as if it had not been sent. The node sends
  *   the call to the other server.
  * - belay__call_stay(): the call does not go to another server and ends with `error`. With
  *   BELAY_ECLUSTERDOWN, the call rests first if it may be retried and there is time. reply: the
  *   cause, or NULL. */
-bool belay__call_may_redirect(const belay__call_t *call);
+bool belay__call_may_redirect(belay__call_t *call);
 void belay__call_redirect(belay__call_t *call);
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error);
 

@@ -16,7 +16,7 @@ static void note_word(belay__call_t *call) {
     return;
   assert(call->publisher == 0);
   if (!call->broken)
-    call->publisher = call->len - WORD_LEN(true);
+    call->publisher = (uint32_t)(call->len - WORD_LEN(true));
 }
 
 void belay__publish_build(belay__call_t *call, const char *channel, size_t channel_len,
@@ -39,13 +39,13 @@ void belay__publish_as(belay__call_t *call, bool sharded) {
   if (sharded == is_sharded)
     return;
   size_t from = WORD_LEN(is_sharded), to = WORD_LEN(sharded);
-  assert(call->len - from + to < call->cap);
+  assert(call->len - from + to < belay__call_cap(call));
   /* with the terminating 0 */
   memmove(word + to, word + from, call->len - call->publisher - from + 1);
   memcpy(word, sharded ? sharded_word : plain_word, to);
   if (call->script == NULL)
     call->command = sharded ? "SPUBLISH" : "PUBLISH";
-  call->len = call->len - from + to;
+  call->len = (uint32_t)(call->len - from + to);
   if (call->state != BELAY__CALL_BUILDING)
     call->client->stats.pending_bytes += to - from;
 }

@@ -43,7 +43,12 @@ struct belay__object {
  * it. The client frees it at its end, after all objects are gone. */
 typedef struct belay__extension {
   void (*free)(belay_client_t *client, struct belay__extension *extension);
+  /* Builds the command of a lean call, which has none, for the call's owner. */
+  void (*rebuild)(belay__call_t *call);
 } belay__extension_t;
+
+/* Sizes of commands for which a client keeps unused buffers: 256 and 512 bytes. */
+#define BELAY__BUFFER_SIZES 2
 
 /* The channels of a client; private to core/client/channel.c. */
 typedef struct belay__channels {
@@ -91,7 +96,8 @@ struct belay_client {
   belay__list_t resting;         /* Calls that wait for the time to try again */
   belay__list_t pool;            /* Unused calls */
   size_t pool_len;
-  belay__pool_t rooms; /* Blocks for belay__request_room() */
+  belay__pool_t buffers[BELAY__BUFFER_SIZES]; /* Unused buffers of commands, by size */
+  belay__pool_t rooms;                        /* Blocks for belay__request_room() */
   belay__list_t objects;
   belay__channels_t channels;
   belay_client_stats_t stats;

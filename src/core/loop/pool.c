@@ -5,7 +5,7 @@
 
 #include "core/loop/loop.h"
 
-#define KEPT_MAX 1024
+#define KEPT_MAX 2048
 
 static void *pop(belay__pool_t *pool) {
   void *block = pool->first;

@@ -17,7 +17,7 @@ typedef struct belay__pool {
  * at least that of a pointer. */
 void *belay__pool_take(belay_t *belay, belay__pool_t *pool, size_t size);
 
-/* Give a block back. A pool keeps at most 1024 blocks. */
+/* Give a block back. A pool keeps at most 2048 blocks. */
 void belay__pool_give(belay_t *belay, belay__pool_t *pool, void *block, size_t size);
 
 /* Free the blocks in the pool. */

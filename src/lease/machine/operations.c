@@ -7,6 +7,7 @@
 #include "lease/machine/hold.h"
 #include "lease/machine/machine.h"
 #include "lease/quorum/command.h"
+#include "lease/quorum/member.h"
 #include "lease/quorum/round.h"
 
 /* ---- operations ---- */
@@ -224,5 +225,6 @@ void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, si
                                          .index = (uint8_t)i,
                                          .vote = BELAY__NO_VOTE};
     belay__client_add(clients[i], &lease->member[i].object);
+    belay__client_leases(clients[i])->extension.rebuild = belay__member_rebuild;
   }
 }

@@ -123,6 +123,16 @@ static int send_command(belay__member_t *member, uint64_t deadline, const belay_
   return error == 0 ? BELAY__PENDING : error;
 }
 
+void belay__member_rebuild(belay__call_t *call) {
+  const belay__member_t *member = call->owner;
+  belay__lease_build_command(belay__member_lease(member), call, member->retake);
+}
+
+void belay__member_lean(const belay__member_t *member) {
+  if (member->call != NULL && belay__member_lease(member)->partner == NULL)
+    belay__call_lean(member->call);
+}
+
 /* Returns the status of the member if it is known without a request; 0 if it is not. */
 static int local_status(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
@@ -308,8 +318,10 @@ static int confirm_error(const belay__member_t *member, const belay__result_t *r
 static void on_marker(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   bool replied = result->outcome == BELAY_OUTCOME_REPLY;
-  finish_confirm(member,
-                 replied ? belay__quarantine_read(call, result) : confirm_error(member, result));
+  int status = replied ? belay__quarantine_read(call, result) : confirm_error(member, result);
+  if (result->outcome == BELAY_OUTCOME_UNKNOWN)
+    belay__quarantine_abandon(&call); /* a late reply still serves other votes */
+  finish_confirm(member, status);
 }
 
 static void on_replicated(belay__call_t *call, const belay__result_t *result) {

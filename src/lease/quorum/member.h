@@ -9,6 +9,13 @@
  * member to which the same command was just sent, or NULL. Its call is copied if possible. */
 void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same);
 
+/* The command of the member's call is not kept once it is sent: it can be built again. A call of a
+ * hand-over keeps its command, because the command names the partner. */
+void belay__member_lean(const belay__member_t *member);
+
+/* Builds the command of a member's call again, for belay__extension_t. */
+void belay__member_rebuild(belay__call_t *call);
+
 /* Abandons the member's call of the round, and notes the possible effect of the call on the
  * server. */
 void belay__member_forget(belay__member_t *member);

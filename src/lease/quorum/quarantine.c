@@ -108,9 +108,12 @@ int belay__quarantine_read(belay__call_t *call, const belay__result_t *result) {
   return 0;
 }
 
-/* Stores the result of a query that no member waits for. */
+/* Stores the result of a query that no member waits for, also if the reply is late. */
 static void on_abandoned(belay__call_t *call, const belay__result_t *result) {
-  (void)belay__quarantine_read(call, result);
+  if (result->outcome == BELAY_OUTCOME_UNKNOWN)
+    belay__quarantine_abandon(&call);
+  else
+    (void)belay__quarantine_read(call, result);
 }
 
 void belay__quarantine_abandon(belay__call_t **place) {
@@ -140,7 +143,6 @@ static int send_query(belay__member_t *member, const belay__server_info_t *serve
   call->deadline = deadline;
   call->route = lease->route;
   call->urgent = true;
-  call->settled = on_abandoned;
   int error = belay__call_start(&member->confirm, call, done, member);
   return error == 0 ? BELAY__PENDING : error;
 }

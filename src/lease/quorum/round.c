@@ -42,6 +42,8 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t de
   }
   for (unsigned i = 0; i < lease->members; i++)
     belay__member_send(&lease->member[i], deadline, i > 0 ? &lease->member[i - 1] : NULL);
+  for (unsigned i = 0; i < lease->members; i++)
+    belay__member_lean(&lease->member[i]);
   if (belay__round_status(lease) != BELAY__PENDING)
     belay__lease_set_timer(lease, belay__lease_now(lease));
 }

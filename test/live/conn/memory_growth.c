@@ -144,14 +144,13 @@ static void hold(env_t *env, belay_lock_t **locks, size_t from, size_t to, size_
   env_until(env, *good == to);
 }
 
-/* Returns belay's bytes at rest, without the pool of unused calls: its size depends on the largest
- * number of concurrent calls. */
+/* Returns belay's bytes at rest, without the pools of unused calls and buffers: their sizes depend
+ * on the largest number of concurrent calls. */
 static size_t bytes_at_rest(env_t *env) {
   env_settle(env);
   size_t bytes = env->bytes;
   for (belay__list_t *i = env->client->pool.next; i != &env->client->pool; i = i->next)
-    bytes -= sizeof(belay__call_t) + env->client->node_ops->call_room +
-             BELAY__CONTAINER(i, belay__call_t, node)->cap;
+    bytes -= sizeof(belay__call_t) + env->client->node_ops->call_room;
   return bytes;
 }
 
