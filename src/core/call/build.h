@@ -74,14 +74,13 @@ belay__call_t *belay__call_copy(const belay__call_t *call);
 
 /* A lean call has its command only until the command is handed to a connection. Its owner, a lease,
  * builds the command again (client->extension->rebuild) in the rare case that the call is sent
- * again, or that a text about it is made. So the command of a lean call is only in the buffer of the
- * connection, and few buffers serve many calls.
+ * again, or that a text about it is made. So few buffers serve many calls.
  *
  * Make a call lean that has an owner. Its command may be gone when this returns. */
 void belay__call_lean(belay__call_t *call);
 
-/* Build the command again if it is gone. The call can then be sent again. Returns false if memory is
- * out, or if the call is no longer lean because it has another owner. */
+/* Build the command again if it is gone. The call can then be sent again. Returns false if memory
+ * is out, or if the call is no longer lean because it has another owner. */
 bool belay__call_restore(belay__call_t *call);
 
 /* ---- for call.c ---- */
@@ -89,8 +88,8 @@ bool belay__call_restore(belay__call_t *call);
 /* Give a call back to the pool. */
 void belay__call_recycle(belay__call_t *call);
 
-/* The call, or a copy with its arguments if the command of the call is gone. The caller gives a copy
- * back by belay__call_recycle(). NULL as belay__call_restore() returns false. */
+/* The call, or a copy with its arguments if the command of the call is gone. The caller gives a
+ * copy back by belay__call_recycle(). NULL as belay__call_restore() returns false. */
 belay__call_t *belay__call_readable(belay__call_t *call);
 
 /* true for a script with more than one key. */
