@@ -5,6 +5,8 @@ set -eux
 
 belay --version
 man -w belay
+man -w 3 belay_lock_acquire
+man -w 7 belay-outcomes
 ldconfig -p | grep libbelay
 pkg-config --cflags --libs belay
 "$(dirname "$0")"/check_readme.sh "$(dirname "$0")"/../README.md

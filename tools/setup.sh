@@ -84,6 +84,7 @@ look() { # look build|test|check|valgrind|bench|package: fills `missing`
   need bats have bats
   need redis-tools have redis-cli
   need man-db have man
+  need groff-base have groff
   need valkey have_valkey
   [ "$1" != valgrind ] || need valgrind have valgrind
   [ "$1" = check ] || return 0
