@@ -93,7 +93,8 @@ def clean_lines(text):
 TOGETHER = {"limit", "lock_extend", "lock_release"}
 
 # The script as a function with the same line numbers. ARGV[1] is the number of calls, which have
-# equal numbers of keys and arguments. Reply: their replies, in order. The reply of a failed call is
+# equal numbers of keys and arguments. If it is negative, the calls have the same arguments, which
+# then come only once. Reply: their replies, in order. The reply of a failed call is
 # its error with the line; the level of the stack depends on whether a command raised it. A nil
 # would end the array.
 MANY = """{time}local of_all, rest, KEYS, ARGV = KEYS, ARGV, {{}}, {{}} \
@@ -109,13 +110,15 @@ local function raised(e)
   return {{err = 'ERR Error running script (of several): @' .. at .. e}}
 end
 local n, replies = tonumber(rest[1]), {{}}
-local keys, args = #of_all / n, (#rest - 1) / n
+local lists = n > 0 and n or 1
+n = math.abs(n)
+local keys, args = #of_all / n, (#rest - 1) / lists
 for i = 1, n do
   local key, arg = (i - 1) * keys, (i - 1) * args + 1
   for j = 1, keys do
     KEYS[j] = of_all[key + j]
   end
-  for j = 1, args do
+  for j = 1, i <= lists and args or 0 do
     ARGV[j] = rest[arg + j]
   end
   local good, reply = xpcall(one, raised)

@@ -48,13 +48,20 @@ void belay__call_batch_remove(belay__connection_t *connection, const belay__call
 
 static void on_replies(redisAsyncContext *ac, void *object, void *privdata);
 
+/* True if all calls have the same arguments. */
+static bool is_uniform(const belay__call_parts_t *parts, size_t n) {
+  for (size_t i = 1; i < n; i++)
+    if (parts[i].args_len != parts[0].args_len ||
+        memcmp(parts[i].args, parts[0].args, parts[0].args_len) != 0)
+      return false;
+  return true;
+}
+
 /* Writes the command's words before the keys, in one piece: hiredis parses the first word of the
  * appended text. */
-static bool start_command(belay__connection_t *connection, const belay__script_t *many, size_t n,
-                          belay__call_t *first) {
-  const belay__call_batch_t *batch = &connection->batch;
+static bool start_command(belay__connection_t *connection, size_t words, belay__call_t *first) {
+  const belay__script_t *many = first->script->many;
   char text[128];
-  size_t words = 4 + n * (batch->keys + batch->args);
   bool known = belay__scripts_add(&connection->sent_scripts, many);
   int len = known ? snprintf(text, sizeof text, "*%zu\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n", words,
                              many->sha1)
@@ -68,9 +75,9 @@ static bool start_command(belay__connection_t *connection, const belay__script_t
   return true;
 }
 
-static void add_number(belay__transport_t *transport, size_t value) {
+static void add_number(belay__transport_t *transport, long value) {
   char digits[24], text[40];
-  int n = snprintf(digits, sizeof digits, "%zu", value);
+  int n = snprintf(digits, sizeof digits, "%ld", value);
   int len = snprintf(text, sizeof text, "$%d\r\n%s\r\n", n, digits);
   belay__transport_extend(transport, text, (size_t)len);
 }
@@ -88,13 +95,15 @@ static bool append_command(belay__connection_t *connection, size_t n) {
     belay__dispatch(call)->offset = connection->transport.appended;
     parts[i] = belay__call_parts(call);
   }
-  if (!start_command(connection, first->script->many, n, first))
+  bool uniform = is_uniform(parts, n);
+  size_t keys = n * connection->batch.keys, lists = uniform ? 1 : n;
+  if (!start_command(connection, 4 + keys + lists * connection->batch.args, first))
     return false;
-  add_number(&connection->transport, n * connection->batch.keys);
+  add_number(&connection->transport, (long)keys);
   for (size_t i = 0; i < n; i++)
     belay__transport_extend(&connection->transport, parts[i].keys, parts[i].keys_len);
-  add_number(&connection->transport, n);
-  for (size_t i = 0; i < n; i++)
+  add_number(&connection->transport, uniform ? -(long)n : (long)n);
+  for (size_t i = 0; i < lists; i++)
     belay__transport_extend(&connection->transport, parts[i].args, parts[i].args_len);
   /* The flush threshold counts calls: the batch is as much work for the server as n commands. */
   connection->transport.unflushed += (unsigned)n - 1;

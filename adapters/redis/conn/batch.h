@@ -14,7 +14,8 @@
  * Outside this file a call in a batch counts as queued: it is not sent and can be withdrawn.
  * Calls of one affinity keep their order. The batch is sent before another call of an affinity
  * in it, and before a call with several keys. Calls of other affinities may overtake the batch.
- * In a cluster all calls of a batch have the same slot.
+ * In a cluster all calls of a batch have the same slot. Arguments that are equal in all calls are
+ * sent once.
  *
  * Calls that were sent as a batch are linked in a ring by their nodes, without a head. The
  * command's privdata is the first of them. */

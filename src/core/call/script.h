@@ -21,7 +21,8 @@ struct belay__script {
   unsigned index; /* Number of the script, from 0 to BELAY__SCRIPTS_MAX - 1 */
   /* Variant that runs several calls in one command; NULL: calls are not batched. KEYS: the keys
    * of all calls in order. ARGV: the number of calls, then the arguments of all calls in order;
-   * each call has the same number of them. Reply: an array of the calls' replies. */
+   * each call has the same number of them. If all calls have the same arguments, the number is
+   * negative, and the arguments come only once. Reply: an array of the calls' replies. */
   const belay__script_t *many;
 };
 

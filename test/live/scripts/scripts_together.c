@@ -37,6 +37,7 @@ typedef struct scene {
 #define WINDOW_OF_5 D3 D1E6 D0 D5
 #define TAKE(policy, cost)                                                                         \
   { WORD("take"), WORD(policy), WORD(cost), WORD(""), WORD("1700000000000000") }
+#define SAME_TAKE TAKE(BUCKET_OF_5, "3")
 
 static const scene_t scenes[] = {
     {&belay__script_lock_release,
@@ -74,6 +75,9 @@ static const scene_t scenes[] = {
      {TAKE(BUCKET_OF_5, "1"), TAKE(BUCKET_OF_5, "6"), TAKE(WINDOW_OF_5, "5"),
       TAKE(WINDOW_OF_5, "6"), TAKE(BUCKET_OF_5, "1"), /* a list */
       TAKE(BUCKET_OF_5 WINDOW_OF_5, "2"), TAKE("garbage", "1"), TAKE(BUCKET_OF_5, "5")}},
+    {&belay__script_limit,
+     5,
+     {SAME_TAKE, SAME_TAKE, SAME_TAKE, SAME_TAKE, SAME_TAKE, SAME_TAKE, SAME_TAKE, SAME_TAKE}},
 };
 
 /* Strings that the locks' scripts know, a list, and nothing; for a limit nothing but the list. */
@@ -95,19 +99,31 @@ static void add(resp_words_t *words, const char *at, size_t len) {
   words->word[words->count++] = at;
 }
 
-/* Runs a script for n of the calls, from one on; together: in one command. */
+static bool has_equal_arguments(const scene_t *scene, size_t first, size_t n) {
+  for (size_t i = first * ARGS_MAX; i < (first + n) * ARGS_MAX; i++) {
+    const word_t *word = &scene->arg[i / ARGS_MAX][i % ARGS_MAX],
+                 *other = &scene->arg[first][i % ARGS_MAX];
+    if (word->len != other->len || (word->len > 0 && memcmp(word->at, other->at, word->len) != 0))
+      return false;
+  }
+  return true;
+}
+
+/* Runs a script for n of the calls, from one on; together: in one command, in which equal arguments
+ * come only once. */
 static const resp_t *run(server_t *server, const scene_t *scene, size_t first, size_t n,
                          bool together) {
   static const char keys[CALLS][3] = {"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"};
   const belay__script_t *script = together ? scene->script->many : scene->script;
   resp_words_t words = {2, {"EVAL", script->text}, {4, script->len}};
-  char count[8];
+  bool uniform = together && has_equal_arguments(scene, first, n);
+  char count[8], calls[8];
   add(&words, count, (size_t)snprintf(count, sizeof count, "%zu", n));
   for (size_t i = first; i < first + n; i++)
     add(&words, keys[i], 2);
   if (together)
-    add(&words, count, strlen(count));
-  for (size_t i = first; i < first + n; i++)
+    add(&words, calls, (size_t)snprintf(calls, sizeof calls, "%s%zu", uniform ? "-" : "", n));
+  for (size_t i = first; i < (uniform ? first + 1 : first + n); i++)
     for (size_t j = 0; j < scene->args; j++)
       add(&words, scene->arg[i][j].at, scene->arg[i][j].len);
   return server_ask_words(server, &words);

@@ -21,7 +21,7 @@ static const belay__script_t *joined(const engine_bytes_t *argv, size_t argc) {
 }
 
 static size_t number(engine_bytes_t word) {
-  return (size_t)strtoul(word.at, NULL, 10); /* behind which there is a line end */
+  return (size_t)labs(strtol(word.at, NULL, 10)); /* behind which there is a line end */
 }
 
 /* Behind the reply that begins there. */
@@ -43,7 +43,8 @@ void sim_check_executed_all(sim_server_t *server, const engine_bytes_t *argv, si
     return;
   }
   size_t all_keys = number(argv[2]), n = number(argv[3 + all_keys]);
-  size_t keys = all_keys / n, args = (argc - 4 - all_keys) / n;
+  bool uniform = argv[3 + all_keys].at[0] == '-';
+  size_t keys = all_keys / n, args = (argc - 4 - all_keys) / (uniform ? 1 : n);
   const char *at = (const char *)memchr(reply.at, '\n', reply.len) + 1, *end = reply.at + reply.len;
   char count[24];
   engine_bytes_t *one = calloc(3 + keys + args, sizeof *one);
@@ -53,7 +54,7 @@ void sim_check_executed_all(sim_server_t *server, const engine_bytes_t *argv, si
   for (size_t i = 0; i < n; i++) {
     const char *next = behind(at, end);
     memcpy(one + 3, argv + 3 + i * keys, keys * sizeof *one);
-    memcpy(one + 3 + keys, argv + 4 + all_keys + i * args, args * sizeof *one);
+    memcpy(one + 3 + keys, argv + 4 + all_keys + (uniform ? 0 : i * args), args * sizeof *one);
     if (*at != '-')
       sim_check_executed(server, one, 3 + keys + args, (engine_bytes_t){at, (size_t)(next - at)});
     at = next;
