@@ -22,9 +22,6 @@ static const char delete_script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 static const char renew_script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then return "
                                    "redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
-static const char limit_script[] =
-    "local n = redis.call('INCR', KEYS[1]) "
-    "if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return n";
 
 typedef struct naive {
   unsigned n;
@@ -192,10 +189,20 @@ static const char *next_key(runner_t *runner) {
   return key;
 }
 
+static void on_ttl(redisAsyncContext *connection, void *reply, void *data) {
+  (void)connection;
+  (void)data;
+  (void)good(reply, REDIS_REPLY_INTEGER);
+}
+
+/* NX: only a key without a ttl gets one, so that a window ends. If the second command is lost, that
+ * of a later take sets the ttl. */
 static void begin_limit(runner_t *runner) {
   naive_t *naive = runner->driver->own;
-  const char *argv[] = {"EVALSHA", naive->sha, "1", next_key(runner), "1000"};
-  send_to(naive, 0, on_done, runner, 5, argv);
+  const char *key = next_key(runner);
+  const char *add[] = {"INCR", key}, *limit[] = {"PEXPIRE", key, "1000", "NX"};
+  send_to(naive, 0, on_done, runner, 2, add);
+  send_to(naive, 0, on_ttl, runner, 4, limit);
 }
 
 static void begin_count(runner_t *runner) {
@@ -270,10 +277,6 @@ static void open_renew(driver_t *driver) {
   open_naive(driver, renew_script);
 }
 
-static void open_limit(driver_t *driver) {
-  open_naive(driver, limit_script);
-}
-
 static void open_plain(driver_t *driver) {
   open_naive(driver, NULL);
 }
@@ -299,7 +302,7 @@ static void close_naive(driver_t *driver) {
 const doer_t naive_lock = {open_lock, begin_lock, close_naive, NULL};
 const doer_t naive_contention = {open_lock, begin_contending, close_naive, NULL};
 const doer_t naive_renew = {open_renew, begin_renew, close_naive, begin_keeping};
-const doer_t naive_limit = {open_limit, begin_limit, close_naive, NULL};
+const doer_t naive_limit = {open_plain, begin_limit, close_naive, NULL};
 const doer_t naive_counter = {open_plain, begin_count, close_naive, NULL};
 const doer_t naive_ids = {open_plain, begin_id, close_naive, NULL};
 const doer_t naive_cache = {open_get, begin_get, close_naive, NULL};
