@@ -229,7 +229,7 @@ static void on_handle_closed(belay__uv_handle_t *handle) {
   if (host->alarm_fd >= 0)
     close(host->alarm_fd);
   belay_allocator_t allocator = host->base.allocator;
-  belay__gone(&host->base);
+  belay__host_closed(&host->base);
   allocator.free(allocator.ctx, host);
 }
 

@@ -9,11 +9,11 @@ static void on_connected(const redisAsyncContext *connection, int status) {
     bench_die("cannot connect: %s", connection->errstr);
 }
 
-redisAsyncContext *bare_connect(crowd_t *crowd) {
-  redisAsyncContext *connection = redisAsyncConnectUnix(crowd->scene->path);
+redisAsyncContext *bare_connect(group_t *group) {
+  redisAsyncContext *connection = redisAsyncConnectUnix(group->scene->path);
   if (connection == NULL || connection->err != 0)
     bench_die("cannot connect: %s", connection != NULL ? connection->errstr : "out of memory");
-  if (redisLibuvAttach(connection, &crowd->loop) != REDIS_OK)
+  if (redisLibuvAttach(connection, &group->loop) != REDIS_OK)
     bench_die("cannot attach hiredis to libuv");
   redisAsyncSetConnectCallback(connection, on_connected);
   return connection;

@@ -6,10 +6,10 @@
 #include <hiredis/hiredis.h>
 #include <uv.h>
 
-#include "study/crowd/crowd.h"
+#include "study/group/group.h"
 
-/* A connection to the scene's server on the crowd's loop. */
-redisAsyncContext *bare_connect(crowd_t *crowd);
+/* A connection to the scene's server on the group's loop. */
+redisAsyncContext *bare_connect(group_t *group);
 
 /* Sends words as they are; the function is called with waiter as its data. */
 void bare_send(redisAsyncContext *connection, redisCallbackFn *function, waiter_t *waiter, int argc,

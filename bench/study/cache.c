@@ -35,11 +35,13 @@ static unsigned share_of(const bench_options_t *options, unsigned keys) {
   return (unsigned)(keys * share) + 1;
 }
 
-static void fill(shelf_t *shelf) {
-  race_plan_t plan = {
-      .way = RACE_PUT, .keys = shelf->keys_len, .pending = FILL_PENDING, .calls = shelf->keys_len};
+static void fill(fixture_t *fixture) {
+  race_plan_t plan = {.way = RACE_PUT,
+                      .keys = fixture->keys_len,
+                      .pending = FILL_PENDING,
+                      .calls = fixture->keys_len};
   servers_flush();
-  (void)race_run(shelf, &plan);
+  (void)race_run(fixture, &plan);
 }
 
 /* One after the other, each first by turns, many times: others on this machine come and go, and
@@ -57,21 +59,21 @@ static void add_up(race_outcome_t *sum, const race_outcome_t *o) {
 }
 
 /* Run both for this number of seconds; they may differ in kind and pending only. */
-static duel_t fight(shelf_t *shelf, race_plan_t own, race_plan_t other, double seconds) {
+static duel_t fight(fixture_t *fixture, race_plan_t own, race_plan_t other, double seconds) {
   duel_t duel = {0};
   double rates[PAIRS], times[PAIRS];
   own.calls = other.calls = TRIAL_CALLS;
-  own.calls = (uint64_t)(race_run(shelf, &own).rate * seconds / 2 / PAIRS) + 1;
-  other.calls = (uint64_t)(race_run(shelf, &other).rate * seconds / 2 / PAIRS) + 1;
+  own.calls = (uint64_t)(race_run(fixture, &own).rate * seconds / 2 / PAIRS) + 1;
+  other.calls = (uint64_t)(race_run(fixture, &other).rate * seconds / 2 / PAIRS) + 1;
   if (own.way == RACE_MANY_GET)
     own.calls = own.calls / RACE_MANY + 1;
   for (unsigned i = 0; i < PAIRS; i++) {
     race_outcome_t a, b;
     if (i % 2 == 0)
-      a = race_run(shelf, &own);
-    b = race_run(shelf, &other);
+      a = race_run(fixture, &own);
+    b = race_run(fixture, &other);
     if (i % 2 != 0)
-      a = race_run(shelf, &own);
+      a = race_run(fixture, &own);
     add_up(&duel.own, &a);
     add_up(&duel.other, &b);
     rates[i] = a.rate / b.rate;
@@ -94,16 +96,17 @@ static void add_duel(const char *part, const char *who, const duel_t *duel) {
   report_add(part, who, "allocations for a hit", "", duel->own.allocations, none);
 }
 
-static void measure_hits(const bench_options_t *options, shelf_t *shelf, size_t size, bool one,
+static void measure_hits(const bench_options_t *options, fixture_t *fixture, size_t size, bool one,
                          size_t depth, unsigned round) {
   static char names[SIZES][2][DEPTHS][24];
   char *who = names[size][one][depth];
-  race_plan_t own = {.way = RACE_GET, .keys = one ? 1 : shelf->keys_len, .pending = depths[depth]};
+  race_plan_t own = {
+      .way = RACE_GET, .keys = one ? 1 : fixture->keys_len, .pending = depths[depth]};
   race_plan_t other = own;
   other.way = RACE_RAW;
   (void)snprintf(who, sizeof names[0][0][0], "%s %s/%u", sizes[size].name, one ? "one" : "many",
                  depths[depth]);
-  duel_t duel = fight(shelf, own, other, options->seconds);
+  duel_t duel = fight(fixture, own, other, options->seconds);
   add_duel("A", who, &duel);
   fprintf(stderr, "round %u of %u: A, %-16s %9.0f hits/s, %9.0f GETs/s, ratio %.2f\n", round,
           options->rounds, who, duel.own.rate, duel.other.rate, duel.rates);
@@ -111,26 +114,26 @@ static void measure_hits(const bench_options_t *options, shelf_t *shelf, size_t 
 
 static void measure_all_hits(const bench_options_t *options, unsigned round) {
   for (size_t i = 0; i < SIZES; i++) {
-    shelf_plan_t plan = {.keys = share_of(options, sizes[i].keys), .value_len = sizes[i].len};
-    shelf_t *shelf = shelf_open(&plan);
-    fill(shelf);
+    fixture_plan_t plan = {.keys = share_of(options, sizes[i].keys), .value_len = sizes[i].len};
+    fixture_t *fixture = fixture_open(&plan);
+    fill(fixture);
     for (unsigned j = 0; j < 2 * DEPTHS; j++)
-      measure_hits(options, shelf, i, j / DEPTHS == 0, j % DEPTHS, round);
-    shelf_close(shelf);
+      measure_hits(options, fixture, i, j / DEPTHS == 0, j % DEPTHS, round);
+    fixture_close(fixture);
   }
 }
 
 static void measure_many(const bench_options_t *options, unsigned round) {
-  shelf_plan_t plan = {.keys = share_of(options, sizes[0].keys), .value_len = sizes[0].len};
-  shelf_t *shelf = shelf_open(&plan);
-  race_plan_t own = {.way = RACE_MANY_GET, .keys = shelf->keys_len, .pending = MANY_PENDING};
+  fixture_plan_t plan = {.keys = share_of(options, sizes[0].keys), .value_len = sizes[0].len};
+  fixture_t *fixture = fixture_open(&plan);
+  race_plan_t own = {.way = RACE_MANY_GET, .keys = fixture->keys_len, .pending = MANY_PENDING};
   race_plan_t other = {
-      .way = RACE_RAW, .keys = shelf->keys_len, .pending = MANY_PENDING * RACE_MANY};
-  fill(shelf);
-  duel_t raw = fight(shelf, own, other, options->seconds / 2);
+      .way = RACE_RAW, .keys = fixture->keys_len, .pending = MANY_PENDING * RACE_MANY};
+  fill(fixture);
+  duel_t raw = fight(fixture, own, other, options->seconds / 2);
   other.way = RACE_GET;
-  duel_t single = fight(shelf, own, other, options->seconds / 2);
-  shelf_close(shelf);
+  duel_t single = fight(fixture, own, other, options->seconds / 2);
+  fixture_close(fixture);
   add_duel("D", "get_many", &raw);
   report_add("D", "get_many", "hits / single gets", "", single.rates, none);
   report_add("D", "get_many", "client, hit / single", "", single.times, none);
@@ -140,16 +143,18 @@ static void measure_many(const bench_options_t *options, unsigned round) {
 
 /* All keys are in the table: the listening connection is there, and nothing is in doubt any
  * more. */
-static void fill_table(shelf_t *shelf) {
-  race_plan_t plan = {
-      .way = RACE_GET, .keys = shelf->keys_len, .pending = FILL_PENDING, .calls = shelf->keys_len};
+static void fill_table(fixture_t *fixture) {
+  race_plan_t plan = {.way = RACE_GET,
+                      .keys = fixture->keys_len,
+                      .pending = FILL_PENDING,
+                      .calls = fixture->keys_len};
   belay_cache_stats_t stats;
   uint64_t hits = 0;
-  fill(shelf);
+  fill(fixture);
   for (unsigned i = 0; i < FILL_PASSES; i++) {
-    (void)race_run(shelf, &plan);
-    belay_cache_stats(shelf->cache, &stats);
-    if (stats.local_hits == hits + shelf->keys_len)
+    (void)race_run(fixture, &plan);
+    belay_cache_stats(fixture->cache, &stats);
+    if (stats.local_hits == hits + fixture->keys_len)
       return;
     hits = stats.local_hits;
   }
@@ -159,35 +164,35 @@ static void fill_table(shelf_t *shelf) {
 static void measure_peeks(const bench_options_t *options, unsigned round) {
   static const report_target_t ten_million = {TARGET_AT_LEAST, 10e6};
   static const report_target_t nothing = {TARGET_AT_MOST, 0};
-  shelf_plan_t plan = {
+  fixture_plan_t plan = {
       .keys = share_of(options, PEEKED), .value_len = 16, .local_bytes = LOCAL_BYTES};
-  shelf_t *shelf = shelf_open(&plan);
-  fill_table(shelf);
+  fixture_t *fixture = fixture_open(&plan);
+  fill_table(fixture);
   const struct {
     const char *who;
     unsigned keys;
-  } rows[] = {{"one", 1}, {"a hundredth", shelf->keys_len / 100 + 1}, {"all", shelf->keys_len}};
+  } rows[] = {{"one", 1}, {"a hundredth", fixture->keys_len / 100 + 1}, {"all", fixture->keys_len}};
   enum { ROWS = sizeof rows / sizeof *rows };
   for (size_t i = 0; i < ROWS; i++) {
-    peeks_outcome_t o = race_peeks(shelf, rows[i].keys, options->seconds / ROWS);
+    peeks_outcome_t o = race_peeks(fixture, rows[i].keys, options->seconds / ROWS);
     report_add("B", rows[i].who, "hits", "/s", o.rate, ten_million);
     report_add("B", rows[i].who, "processor time", "ns", o.cpu, none);
     report_add("B", rows[i].who, "allocations in all", "", o.allocations, nothing);
     fprintf(stderr, "round %u of %u: B, %-16s %9.0f peeks/s, %.0f ns\n", round, options->rounds,
             rows[i].who, o.rate, o.cpu);
   }
-  shelf_close(shelf);
+  fixture_close(fixture);
 }
 
 static void measure_misses(const bench_options_t *options, bool lock, unsigned round) {
   const char *who = lock ? "with a lock" : "without a lock";
-  shelf_plan_t plan = {.keys = 1, .value_len = 16, .lock = lock};
-  shelf_t *shelf = shelf_open(&plan);
+  fixture_plan_t plan = {.keys = 1, .value_len = 16, .lock = lock};
+  fixture_t *fixture = fixture_open(&plan);
   race_plan_t race = {.way = RACE_MISS, .pending = MISS_PENDING, .calls = TRIAL_CALLS};
   servers_flush();
-  race.calls = (uint64_t)(race_run(shelf, &race).rate * options->seconds) + 1;
-  race_outcome_t o = race_run(shelf, &race);
-  shelf_close(shelf);
+  race.calls = (uint64_t)(race_run(fixture, &race).rate * options->seconds) + 1;
+  race_outcome_t o = race_run(fixture, &race);
+  fixture_close(fixture);
   report_add("C", who, "misses", "/s", o.rate, none);
   report_add("C", who, "client", "us", o.client_cpu / 1e3, none);
   report_add("C", who, "server", "us", o.server_cpu / 1e3, none);

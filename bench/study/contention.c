@@ -32,7 +32,7 @@ static const goals_t goals_c = {.ratio = 0.8, .commands = 6, .share = 1.5, .acro
 
 typedef struct row {
   const char *part, *who;
-  crowd_name_t crowd;
+  group_name_t group;
   bool poll;
   unsigned interval_ms, processes, waiters;
   int64_t hold;
@@ -42,18 +42,18 @@ typedef struct row {
 
 static const row_t rows[] = {
     /* the reference of all others comes first */
-    {"A", "hiredis alone", CROWD_BARE, false, 0, 1, 1, 0, BRIEF, &none},
-    {"A", "belay", CROWD_BELAY, false, 0, 1, 1000, 0, BRIEF, &goals_a},
-    {"A", "belay, polling", CROWD_BELAY, true, 0, 1, 1000, 0, BRIEF, &goals_a},
-    {"B", "hiredis alone", CROWD_BARE, false, 0, 1, 1, MS, BRIEF, &none},
-    {"B", "belay", CROWD_BELAY, false, 0, 1, 100, MS, BRIEF, &goals_b},
-    {"B", "belay, polling", CROWD_BELAY, true, 0, 1, 100, MS, BRIEF, &goals_b},
-    {"B", "naive C, 1 ms", CROWD_NAIVE, false, 1, 1, 100, MS, BRIEF, &none},
-    {"B", "naive C, 10 ms", CROWD_NAIVE, false, 10, 1, 100, MS, BRIEF, &none},
-    {"C", "belay", CROWD_BELAY, false, 0, 4, 25, MS, 1, &goals_c},
-    {"C", "belay, polling", CROWD_BELAY, true, 0, 4, 25, MS, 1, &none},
-    {"C", "naive C, 1 ms", CROWD_NAIVE, false, 1, 4, 25, MS, BRIEF, &none},
-    {"C", "naive C, 10 ms", CROWD_NAIVE, false, 10, 4, 25, MS, BRIEF, &none},
+    {"A", "hiredis alone", GROUP_BARE, false, 0, 1, 1, 0, BRIEF, &none},
+    {"A", "belay", GROUP_BELAY, false, 0, 1, 1000, 0, BRIEF, &goals_a},
+    {"A", "belay, polling", GROUP_BELAY, true, 0, 1, 1000, 0, BRIEF, &goals_a},
+    {"B", "hiredis alone", GROUP_BARE, false, 0, 1, 1, MS, BRIEF, &none},
+    {"B", "belay", GROUP_BELAY, false, 0, 1, 100, MS, BRIEF, &goals_b},
+    {"B", "belay, polling", GROUP_BELAY, true, 0, 1, 100, MS, BRIEF, &goals_b},
+    {"B", "naive C, 1 ms", GROUP_NAIVE, false, 1, 1, 100, MS, BRIEF, &none},
+    {"B", "naive C, 10 ms", GROUP_NAIVE, false, 10, 1, 100, MS, BRIEF, &none},
+    {"C", "belay", GROUP_BELAY, false, 0, 4, 25, MS, 1, &goals_c},
+    {"C", "belay, polling", GROUP_BELAY, true, 0, 4, 25, MS, 1, &none},
+    {"C", "naive C, 1 ms", GROUP_NAIVE, false, 1, 4, 25, MS, BRIEF, &none},
+    {"C", "naive C, 10 ms", GROUP_NAIVE, false, 10, 4, 25, MS, BRIEF, &none},
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
@@ -80,22 +80,22 @@ static double ceiling(const outcome_t *o, double round_trip_ns) {
 }
 
 static void add_outcome(const row_t *row, const outcome_t *o, double round_trip_ns) {
-  bool reference = row->crowd == CROWD_BARE && row->hold == 0;
+  bool reference = row->group == GROUP_BARE && row->hold == 0;
   add_plain(row, "grants", "/s", o->grants);
-  if (row->crowd != CROWD_BARE) {
+  if (row->group != GROUP_BARE) {
     add_plain(row, "of these to another waiter", "/s", o->passed);
     add_plain(row, "longest wait", "ms", o->longest_wait / 1e6);
   }
   if (!reference) {
     add(row, row->hold == 0 ? "hand-overs / serial rate" : "grants / ceiling", "",
-        row->hold == 0 && row->crowd != CROWD_BARE ? o->passed * round_trip_ns / 1e9
+        row->hold == 0 && row->group != GROUP_BARE ? o->passed * round_trip_ns / 1e9
                                                    : o->grants / ceiling(o, round_trip_ns),
         at_least(row->goals->ratio));
     add(row, "commands for each grant", "", o->commands, at_most(row->goals->commands));
   }
   if (row->hold > 0)
     add_plain(row, "hold, as it was", "ms", o->held / 1e6);
-  if (row->hold > 0 || row->crowd != CROWD_BARE)
+  if (row->hold > 0 || row->group != GROUP_BARE)
     add_plain(row, "release to grant, inside", "ms", o->within_median / 1e6);
   if (row->processes > 1) {
     add(row, "release to grant, across", "ms", o->across_median / 1e6,
@@ -111,7 +111,7 @@ static void add_outcome(const row_t *row, const outcome_t *o, double round_trip_
 
 static outcome_t measure(const row_t *row, const bench_options_t *options, const job_t *scripts) {
   job_t job = *scripts;
-  job.crowd = row->crowd;
+  job.group = row->group;
   job.poll = row->poll;
   job.interval_ms = row->interval_ms;
   job.processes = row->processes;

@@ -35,7 +35,7 @@ static report_target_t at_most(double limit) {
 }
 
 static void measure(const bench_options_t *options, const struct row *row) {
-  job_t job = {.crowd = CROWD_BELAY,
+  job_t job = {.group = GROUP_BELAY,
                .processes = row->processes,
                .waiters = 1,
                .hold = row->hold,

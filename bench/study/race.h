@@ -1,14 +1,14 @@
-/* So many operations on a shelf, a number of them pending at any time: each is begun anew where it
+/* So many operations on a fixture, a number of them pending at any time: each is begun anew where it
  * ends. */
 #ifndef BENCH_RACE_H
 #define BENCH_RACE_H
 
-#include "study/shelf.h"
+#include "study/fixture.h"
 
 enum { RACE_PENDING_MAX = 1000, RACE_MANY = 100 /* keys of a get of many */ };
 
 typedef enum race_way {
-  RACE_PUT,      /* the shelf's value is put */
+  RACE_PUT,      /* the fixture's value is put */
   RACE_RAW,      /* GET as a call of the core: the least cost of a cached get */
   RACE_GET,      /* a hit */
   RACE_MANY_GET, /* RACE_MANY of them in one */
@@ -18,7 +18,7 @@ typedef enum race_way {
 
 typedef struct race_plan {
   race_way_t way;
-  unsigned keys; /* the first ones of the shelf, by turns */
+  unsigned keys; /* the first ones of the fixture, by turns */
   unsigned pending;
   uint64_t calls;
 } race_plan_t;
@@ -30,15 +30,15 @@ typedef struct race_outcome {
   double allocations, commands;
 } race_outcome_t;
 
-race_outcome_t race_run(shelf_t *shelf, const race_plan_t *plan);
+race_outcome_t race_run(fixture_t *fixture, const race_plan_t *plan);
 
-/* belay_cache_peek() of present keys of a shelf in random order, for this time. */
+/* belay_cache_peek() of present keys of a fixture in random order, for this time. */
 typedef struct peeks_outcome {
   double rate;        /* per second */
   double cpu;         /* nanoseconds of processor time for each */
   double allocations; /* in all */
 } peeks_outcome_t;
 
-peeks_outcome_t race_peeks(shelf_t *shelf, unsigned keys, double seconds);
+peeks_outcome_t race_peeks(fixture_t *fixture, unsigned keys, double seconds);
 
 #endif /* BENCH_RACE_H */

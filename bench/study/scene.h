@@ -11,14 +11,14 @@
 
 enum { SCENE_PROCESSES_MAX = 32, SCENE_SAMPLES_MAX = 1 << 20 };
 
-typedef enum crowd_name {
-  CROWD_BARE,  /* nobody waits: a script over and over, by hiredis alone */
-  CROWD_BELAY, /* belay's lock */
-  CROWD_NAIVE  /* SET NX PX at fixed intervals, and compare-and-delete, by hiredis alone */
-} crowd_name_t;
+typedef enum group_name {
+  GROUP_BARE,  /* nobody waits: a script over and over, by hiredis alone */
+  GROUP_BELAY, /* belay's lock */
+  GROUP_NAIVE  /* SET NX PX at fixed intervals, and compare-and-delete, by hiredis alone */
+} group_name_t;
 
 typedef struct job {
-  crowd_name_t crowd;
+  group_name_t group;
   bool poll;            /* belay: without notifications */
   unsigned interval_ms; /* naive: between two attempts */
   unsigned processes;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "study/crowd/crowd.h"
+#include "study/group/group.h"
 #include "place.h"
 #include "samples.h"
 
@@ -31,7 +31,7 @@ int team_work(const char *fd, const char *number) {
   scene_t *scene = map_scene((int)strtol(fd, NULL, 10));
   int self = (int)strtol(number, NULL, 10);
   place_as_client(scene->job.pin);
-  crowd_run(scene, self);
+  group_run(scene, self);
   scene->results[self].done = true;
   return 0;
 }

@@ -56,7 +56,7 @@ typedef struct belay__host_ops {
   bool (*dead)(const belay_t *belay);
 
   /* Called once belay_close() was called and all clients are gone: release all resources, call
-   * belay__gone(), then free the host. */
+   * belay__host_closed(), then free the host. */
   void (*close)(belay_t *belay);
 } belay__host_ops_t;
 
@@ -219,7 +219,7 @@ typedef struct belay__node_ops {
   int (*visit)(belay_client_t *client, const char *place, belay_client_t **out);
 #endif
 
-  /* Drop all connections, end all calls, then call belay__client_gone(). */
+  /* Drop all connections, end all calls, then call belay__client_node_closed(). */
   void (*close)(belay_client_t *client);
 
   /* Free the memory; the last call. */

@@ -52,9 +52,9 @@ void sim_report_steps(FILE *out, const sim_figures_t *figures) {
   static const char *const states[SIM_STATES] = {"IDLE",      "QUEUED",  "ACQUIRING", "FENCING",
                                                  "WAITING",   "GRANTED", "HELD",      "EXTENDING",
                                                  "RELEASING", "LOST",    "CLOSING",   "CLOSED"};
-  static const char *const events[SIM_EVENTS] = {"ACQUIRE", "RELEASE", "TURN",  "WAKE",   "EXTEND",
-                                                 "CHECK",   "CANCEL",  "CLOSE", "ANSWER", "TIMER",
-                                                 "EXPIRY",  "TOLD",    "UNDONE"};
+  static const char *const events[SIM_EVENTS] = {"ACQUIRE", "RELEASE",  "TURN",  "WAKE",   "EXTEND",
+                                                 "CHECK",   "CANCEL",   "CLOSE", "ANSWER", "TIMER",
+                                                 "EXPIRY",  "NOTIFIED", "UNDONE"};
   fprintf(out, "  the lease machine: state x event\n    %-10s", "");
   for (int event = 0; event < SIM_EVENTS; event++)
     fprintf(out, " %9s", events[event]);

@@ -214,30 +214,30 @@ void visitor_run(demo_t *demo, char **args) {
 
 /* ---- the chapter ---- */
 
-typedef struct crowd {
+typedef struct processes {
   struct process {
     child_t child;
-    struct crowd *crowd;
+    struct processes *processes;
     int64_t counts[COUNTS]; /* of the present stage */
   } process[PROCESSES];
   int64_t counts[STAGES][COUNTS]; /* of all processes */
   unsigned reported[STAGES];      /* processes */
-} crowd_t;
+} processes_t;
 
 static void on_report(child_t *child, const child_report_t *report) {
   struct process *process = child->data;
-  crowd_t *crowd = process->crowd;
+  processes_t *processes = process->processes;
   for (unsigned i = 0; i < COUNTS; i++)
     if (strcmp(report->word, words[i]) == 0)
       process->counts[i] = report->number;
   if (strcmp(report->word, REPORT_STAGE) != 0 || report->number < 0 || report->number >= STAGES)
     return;
-  int64_t *sums = crowd->counts[report->number];
+  int64_t *sums = processes->counts[report->number];
   for (unsigned i = 0; i < LONGEST_US; i++)
     sums[i] += process->counts[i];
   if (process->counts[LONGEST_US] > sums[LONGEST_US])
     sums[LONGEST_US] = process->counts[LONGEST_US];
-  if (++crowd->reported[report->number] == PROCESSES)
+  if (++processes->reported[report->number] == PROCESSES)
     demo_print("  %-14s %6" PRId64 " %10" PRId64 " %10" PRId64 " %9.0f ms\n",
                stages[report->number].name, sums[LOADS], sums[WAITED], sums[AT_ONCE],
                (double)sums[LONGEST_US] / 1e3);
@@ -245,19 +245,19 @@ static void on_report(child_t *child, const child_report_t *report) {
 
 /* Returns true if these numbers of loads and of waiting requests were counted, and all other
  * requests were served at once. */
-static bool is_result(const crowd_t *crowd, stage_t stage, int64_t loads, int64_t waited) {
-  const int64_t *counts = crowd->counts[stage];
+static bool is_result(const processes_t *processes, stage_t stage, int64_t loads, int64_t waited) {
+  const int64_t *counts = processes->counts[stage];
   return counts[LOADS] == loads && counts[WAITED] == waited && counts[AT_ONCE] == REQUESTS - waited;
 }
 
 void chapter_stampede(demo_t *demo) {
-  static crowd_t crowd;
+  static processes_t processes;
   demo_print("  %s%-14s %6s %10s %10s %12s%s\n", demo_style(demo, DEMO_DIM), "", "loads", "waited",
              "at once", "longest wait", demo_style(demo, DEMO_NORMAL));
   for (unsigned i = 0; i < PROCESSES; i++) {
-    struct process *process = &crowd.process[i];
+    struct process *process = &processes.process[i];
     char number[16];
-    process->crowd = &crowd;
+    process->processes = &processes;
     process->child = (child_t){.on_report = on_report, .data = process};
     (void)snprintf(number, sizeof number, "%u", i);
     child_start(demo, &process->child, "visitor", (const char *[]){number, NULL});
@@ -265,12 +265,12 @@ void chapter_stampede(demo_t *demo) {
   demo_run(demo);
   demo_print("\n");
   demo_fact(demo,
-            is_result(&crowd, BY_HAND, REQUESTS, REQUESTS) &&
-                is_result(&crowd, PLAIN, PROCESSES, REQUESTS),
+            is_result(&processes, BY_HAND, REQUESTS, REQUESTS) &&
+                is_result(&processes, PLAIN, PROCESSES, REQUESTS),
             "by hand there are %d loads; with a cache %d, one in each process", REQUESTS,
             PROCESSES);
-  demo_fact(demo, is_result(&crowd, LOCK, 1, REQUESTS),
+  demo_fact(demo, is_result(&processes, LOCK, 1, REQUESTS),
             "with a lock 1: three processes wait for the load of the fourth one");
-  demo_fact(demo, is_result(&crowd, STALE, 1, 0),
+  demo_fact(demo, is_result(&processes, STALE, 1, 0),
             "a page that expires under load is loaded once more, and no request waits for it");
 }

@@ -12,7 +12,7 @@
  * The map is asked for at most once a second, with a random delay of a tenth of that, so that
  * clients that lose a server together do not all ask together. During an election, which takes
  * seconds, each map would be the same, and the next one would come a second late. So the first
- * question, up to ten times a second, is whether anything has changed (CLUSTER INFO): an
+ * query, up to ten times a second, is whether anything has changed (CLUSTER INFO): an
  * election has another epoch, and it is over when no slot fails any more. The map is asked for
  * only then; or if it is probably wrong, as after MOVED; or if it is old, or no node reports
  * changes, because changed addresses are not visible otherwise.
@@ -32,7 +32,7 @@
 #include "redis/deployment/cluster_servers.h"
 
 #define APART_MS UINT64_C(1000)   /* shortest time between two maps */
-#define LOOK_MS UINT64_C(50)      /* shortest time between two questions */
+#define LOOK_MS UINT64_C(50)      /* shortest time between two queries */
 #define JITTER_MS UINT64_C(100)   /* random addition to both */
 #define OLD_MS UINT64_C(5000)     /* age at which a doubted map is asked for in any case */
 #define ANYWAY_MS UINT64_C(60000) /* age at which any map is */
@@ -141,7 +141,7 @@ static void set_timer(belay__cluster_t *cluster, uint64_t when) {
   belay__timer_set(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->due, when);
 }
 
-/* Plans the next question. The first one is asked at once. */
+/* Plans the next query. The first one is asked at once. */
 static void set_due(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
   uint64_t when = belay__now(belay);
@@ -164,7 +164,7 @@ static void set_later(belay__cluster_t *cluster, uint64_t ms) {
   set_timer(cluster, belay__now(belay) + belay__period(belay, ms * BELAY__MS));
 }
 
-static void end_question(belay__cluster_t *cluster, int error) {
+static void end_query(belay__cluster_t *cluster, int error) {
   bool lasting = belay__error_is_lasting(error);
   uint64_t patience = (uint64_t)cluster->node.settings.options.reconnect_max_ms;
   uint64_t now = belay__now(belay__cluster_host(cluster));
@@ -346,7 +346,7 @@ static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
 }
 
 static void on_over(belay__discovery_t *discovery, int error) {
-  end_question(cluster_of_discovery(discovery), error);
+  end_query(cluster_of_discovery(discovery), error);
 }
 
 static const belay__discovery_ops_t ops = {.ask = ask, .answer = answer, .on_over = on_over};

@@ -187,5 +187,5 @@ void belay__node_check_closed(belay__node_t *node) {
   if (!node->closing || node->gone || !found || !belay__servers_are_closed(&node->settings))
     return;
   node->gone = true;
-  belay__client_gone(&node->base);
+  belay__client_node_closed(&node->base);
 }

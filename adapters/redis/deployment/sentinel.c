@@ -156,25 +156,25 @@ static bool read_replicas(belay__resolver_t *resolver, const belay__reply_t *rep
 /* ---- the query ---- */
 
 /* The last one is sent only if replicas are needed, or the Sentinel leads a failover. */
-static const struct question {
+static const struct query {
   const char *word;
   /* False if the Sentinel is of no use. */
   bool (*read)(belay__resolver_t *resolver, const belay__reply_t *reply);
-} questions[] = {
+} queries[] = {
     {"GET-MASTER-ADDR-BY-NAME", read_address},
     {"MASTER", read_master},
     {"SENTINELS", read_sentinels},
     {"REPLICAS", read_replicas},
 };
 
-#define QUESTIONS ((unsigned)(sizeof questions / sizeof *questions))
+#define QUERIES ((unsigned)(sizeof queries / sizeof *queries))
 
-static unsigned question_count(const belay__resolver_t *resolver) {
-  return QUESTIONS - !(resolver->with_replicas || resolver->found.promotes);
+static unsigned query_count(const belay__resolver_t *resolver) {
+  return QUERIES - !(resolver->with_replicas || resolver->found.promotes);
 }
 
-static void send_question(belay__resolver_t *resolver, unsigned question) {
-  const char *const argv[] = {"SENTINEL", questions[question].word, resolver->master};
+static void send_query(belay__resolver_t *resolver, unsigned query) {
+  const char *const argv[] = {"SENTINEL", queries[query].word, resolver->master};
   belay__discovery_send(&resolver->discovery, 3, argv);
 }
 
@@ -183,20 +183,20 @@ static void ask(belay__discovery_t *discovery) {
   resolver->answers = 0;
   resolver->found = (belay__found_t){.replica_count = 0};
   resolver->leads.port = 0;
-  for (unsigned i = 0; i < question_count(resolver); i++)
-    send_question(resolver, i);
+  for (unsigned i = 0; i < query_count(resolver); i++)
+    send_query(resolver, i);
 }
 
 static void ask_for_replicas(belay__resolver_t *resolver) {
-  send_question(resolver, QUESTIONS - 1);
+  send_query(resolver, QUERIES - 1);
 }
 
 static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
                                          const belay__reply_t *reply) {
   belay__resolver_t *resolver = resolver_of(discovery);
-  if (!questions[resolver->answers++].read(resolver, reply))
+  if (!queries[resolver->answers++].read(resolver, reply))
     return BELAY__DISCOVERY_NEXT;
-  if (resolver->answers < question_count(resolver))
+  if (resolver->answers < query_count(resolver))
     return BELAY__DISCOVERY_MORE;
   if (resolver->found.promoted.port != 0)
     resolver->found.primary = resolver->found.promoted;

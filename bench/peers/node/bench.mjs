@@ -1,4 +1,4 @@
-/* What Node.js users take: redlock and rate-limiter-flexible, on ioredis. Told on the command line what to do, it says when it
+/* What Node.js users take: redlock and rate-limiter-flexible, on ioredis. Its arguments say what to do; it says when it
  * begins and ends to measure, and what came of it (bench/load/subjects/peer.h). */
 import { createRequire } from "node:module";
 import Redis from "ioredis";
@@ -35,7 +35,7 @@ const operations = {
   },
 };
 
-const WARM = 5; // operations of each runner, and as many seconds as it is told, before anything is measured
+const WARM = 5; // operations of each runner, and the given number of seconds, before anything is measured
 let phase = "warming", done = 0, warm = 0;
 const latencies = new Map();
 

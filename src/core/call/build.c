@@ -77,7 +77,7 @@ void belay__call_pool_free(belay_client_t *client) {
 
 /* Enlarge the buffer until `more` bytes fit behind the command. If memory is out, returns NULL and
  * marks the call as broken. */
-static char *enlarge(belay__call_t *call, size_t more) {
+static char *enlarge_buffer(belay__call_t *call, size_t more) {
   unsigned bits = BELAY__BUFFER_BITS + (call->data == NULL ? 0 : call->buffer);
   while (bits < BUFFER_BITS_MAX && ((size_t)1 << bits) - call->len < more)
     bits++;
@@ -99,7 +99,7 @@ static char *enlarge(belay__call_t *call, size_t more) {
  * without checking the length. Returns the end of the command; NULL if memory is out. */
 static inline char *grow(belay__call_t *call, size_t more) {
   bool fits = belay__call_cap(call) > call->len + more && !call->broken;
-  return fits ? call->data + call->len : enlarge(call, more + 1);
+  return fits ? call->data + call->len : enlarge_buffer(call, more + 1);
 }
 
 #define DIGITS_MAX 20

@@ -323,7 +323,7 @@ bool belay__call_may_redirect(belay__call_t *call) {
 }
 
 /* Start the call again: the server did not execute it. */
-static void restart(belay__call_t *call) {
+static void restart_call(belay__call_t *call) {
   call->state = BELAY__CALL_QUEUED;
   call->first_sent = 0;
   call->epoch = 0;
@@ -332,7 +332,7 @@ static void restart(belay__call_t *call) {
 void belay__call_redirect(belay__call_t *call) {
   assert(belay__call_may_redirect(call));
   call->hops++;
-  restart(call);
+  restart_call(call);
 }
 
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
@@ -395,7 +395,7 @@ bool belay__call_dropped(belay__call_t *call, bool sent, int error) {
                 error == BELAY_EPROTO ? BELAY_EPROTO : BELAY_EUNKNOWN);
     return false;
   }
-  restart(call);
+  restart_call(call);
   return true;
 }
 

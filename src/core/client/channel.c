@@ -39,7 +39,7 @@ static belay__channel_t *make_channel(belay_client_t *client, const char *name, 
   return channel;
 }
 
-static void discard(belay__channel_t *channel) {
+static void discard_channel(belay__channel_t *channel) {
   belay__list_remove(&channel->all);
   belay__table_remove(&channel->client->channels.table, &channel->keyed.entry);
   belay__keyed_free(channel->client->belay, &channel->keyed);
@@ -59,7 +59,7 @@ static void drop_channel(belay__channel_t *channel) {
   belay_client_t *client = channel->client;
   end_linger(channel);
   client->node_ops->unlisten(client, channel);
-  discard(channel);
+  discard_channel(channel);
 }
 
 /* Set the timer to the end of the first lingering channel. A timer that is already set can only
@@ -87,7 +87,7 @@ static void on_timer(belay__timer_t *timer) {
 }
 
 /* Drop the channel that has lingered longest. Returns false if no channel lingers. */
-static bool evict(belay_client_t *client) {
+static bool evict_channel(belay_client_t *client) {
   belay__list_t *lingering = &client->channels.lingering;
   if (belay__list_empty(lingering))
     return false;
@@ -96,12 +96,12 @@ static bool evict(belay_client_t *client) {
 }
 
 /* Start the linger time of a channel without subscriptions. */
-static void linger(belay__channel_t *channel) {
+static void begin_linger(belay__channel_t *channel) {
   belay_client_t *client = channel->client;
   channel->lingers_until = belay__after_ms(client->belay, LINGER_MS);
   belay__list_push(&client->channels.lingering, &channel->lingers);
   if (++client->channels.lingering_len > LINGERING_MAX)
-    (void)evict(client);
+    (void)evict_channel(client);
   set_timer(client);
 }
 
@@ -112,7 +112,7 @@ int belay__listen(belay_client_t *client, const char *name, size_t len,
   assert(subscription->channel == NULL && !client->node_closing);
   belay__channel_t *channel = belay__channel_find(client, name, len);
   bool fresh = channel == NULL;
-  if (fresh && client->channels.table.count >= CHANNELS_MAX && !evict(client))
+  if (fresh && client->channels.table.count >= CHANNELS_MAX && !evict_channel(client))
     return BELAY_EBUSY;
   if (fresh && (channel = make_channel(client, name, len)) == NULL)
     return BELAY_ENOMEM;
@@ -133,7 +133,7 @@ void belay__unlisten(belay__subscription_t *subscription) {
   subscription->channel = NULL;
   subscription->up = false;
   if (belay__list_empty(&channel->subscriptions) && !channel->busy) /* else notify_all() checks */
-    linger(channel);
+    begin_linger(channel);
 }
 
 bool belay__subscription_is_up(const belay__subscription_t *subscription) {
@@ -184,7 +184,7 @@ static void notify_all(belay__channel_t *channel, belay__channel_event_t what, c
   }
   channel->busy = false;
   if (belay__list_empty(&channel->subscriptions))
-    linger(channel);
+    begin_linger(channel);
 }
 
 void belay__channel_confirmed(belay__channel_t *channel) {
@@ -227,7 +227,7 @@ void belay__channels_free(belay_client_t *client) {
   for (belay__list_t *node; (node = belay__list_pop(&channels->all)) != NULL;) {
     belay__channel_t *channel = BELAY__CONTAINER(node, belay__channel_t, all);
     assert(belay__list_empty(&channel->subscriptions));
-    discard(channel);
+    discard_channel(channel);
   }
   belay__table_free(client->belay, &channels->table);
 }

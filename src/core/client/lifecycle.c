@@ -66,11 +66,11 @@ int belay_client_close(belay_client_t *client, belay_client_close_cb cb) {
   return 0;
 }
 
-void belay__client_gone(belay_client_t *client) {
+void belay__client_node_closed(belay_client_t *client) {
   belay__defer(client->belay, &client->close_task);
 }
 
-static void gone(belay__task_t *task) {
+static void free_closed_client(belay__task_t *task) {
   belay_client_t *client = BELAY__CONTAINER(task, belay_client_t, close_task);
   belay_t *belay = client->belay;
   assert(belay__list_empty(&client->objects) && client->stats.pending == 0);
@@ -114,7 +114,7 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
   belay__list_init(&client->pool);
   belay__list_init(&client->objects);
   belay__channels_init(client);
-  belay__task_init(&client->close_task, gone);
+  belay__task_init(&client->close_task, free_closed_client);
   belay__list_push(&belay->closables, &client->closable.node);
   return 0;
 }

@@ -4,7 +4,7 @@
  *                      |--the last object is gone; or close_timeout: the others are aborted
  *                      v
  *                    the node closes: connections are dropped, calls end
- *                      |--belay__client_gone
+ *                      |--belay__client_node_closed
  *                      v
  *                    the close callback runs, the memory is freed */
 #ifndef BELAY_CORE_CLIENT_LIFECYCLE_H
@@ -40,6 +40,6 @@ void belay__client_start_close(belay_client_t *client, bool now);
 void belay__client_connected(belay_client_t *client);
 
 /* Report that the node is closed. The close callback then runs from a task. */
-void belay__client_gone(belay_client_t *client);
+void belay__client_node_closed(belay_client_t *client);
 
 #endif /* BELAY_CORE_CLIENT_LIFECYCLE_H */

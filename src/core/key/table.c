@@ -31,7 +31,7 @@ belay__entry_t *belay__table_find(const belay__table_t *table, uint64_t hash, be
 }
 
 /* Resize the table. If memory is out, returns false and changes nothing. */
-static bool resize(belay_t *belay, belay__table_t *table, size_t size) {
+static bool resize_table(belay_t *belay, belay__table_t *table, size_t size) {
   belay__table_t old = *table;
   belay__entry_t **buckets = belay__alloc(belay, size * BUCKET_SIZE);
   if (buckets == NULL)
@@ -51,10 +51,10 @@ static bool resize(belay_t *belay, belay__table_t *table, size_t size) {
 }
 
 int belay__table_add(belay_t *belay, belay__table_t *table, belay__entry_t *entry, uint64_t hash) {
-  if (table->size == 0 && !resize(belay, table, FIRST_SIZE))
+  if (table->size == 0 && !resize_table(belay, table, FIRST_SIZE))
     return BELAY_ENOMEM;
   if (table->count >= table->size)
-    (void)resize(belay, table, 2 * table->size);
+    (void)resize_table(belay, table, 2 * table->size);
   belay__entry_t **to = bucket(table, hash);
   entry->hash = hash;
   entry->next = *to;

@@ -83,7 +83,7 @@ static uint64_t earliest(const belay_t *belay) {
 /* Ask the host for a wake-up, only if it is earlier than the one it has. Most timers are stopped
  * long before they are due, and an unneeded wake-up costs less than setting the host's timer each
  * time. */
-static void arm(belay_t *belay, uint64_t when) {
+static void arm_host_timer(belay_t *belay, uint64_t when) {
   if (belay->entered || when >= belay->armed)
     return;
   belay->armed = when;
@@ -93,7 +93,7 @@ static void arm(belay_t *belay, uint64_t when) {
 void belay__timer_set(belay_t *belay, belay__rank_t rank, belay__timer_t *timer, uint64_t when) {
   belay__timer_stop(belay, rank, timer);
   belay__heap_insert(&belay->timers[rank], timer, when);
-  arm(belay, when);
+  arm_host_timer(belay, when);
 }
 
 void belay__timer_stop(belay_t *belay, belay__rank_t rank, belay__timer_t *timer) {
@@ -150,7 +150,7 @@ void belay__task_stop(belay_t *belay, belay__task_t *task) {
   belay->tasks_len--;
 }
 
-static void wake(belay_t *belay) {
+static void wake_host(belay_t *belay) {
   belay->tasks_len++;
   if (!belay->entered)
     belay->host->wake_soon(belay);
@@ -160,13 +160,13 @@ void belay__defer(belay_t *belay, belay__task_t *task) {
   if (!belay__list_empty(&task->node))
     return;
   belay__list_push(&belay->tasks, &task->node);
-  wake(belay);
+  wake_host(belay);
 }
 
 void belay__defer_urgent(belay_t *belay, belay__task_t *task) {
   belay__task_stop(belay, task);
   belay__list_push(&belay->urgent, &task->node);
-  wake(belay);
+  wake_host(belay);
 }
 
 static void run_one(belay_t *belay, belay__list_t *queue) {
@@ -212,7 +212,7 @@ void belay__leave(belay_t *belay) {
     belay->host->wake_soon(belay);
   if (belay->armed <= belay__now(belay))
     belay->armed = BELAY__NEVER; /* the wake-up at this time has fired, or is about to fire */
-  arm(belay, earliest(belay));
+  arm_host_timer(belay, earliest(belay));
 }
 
 /* ---- keeping the loop alive ---- */
@@ -255,7 +255,7 @@ int belay_close(belay_t *belay, belay_close_cb cb) {
   return 0;
 }
 
-void belay__gone(belay_t *belay) {
+void belay__host_closed(belay_t *belay) {
   assert(belay__list_empty(&belay->tasks) && belay__list_empty(&belay->urgent));
   if (belay->close_cb != NULL)
     belay->close_cb(belay, belay->data);

@@ -63,7 +63,7 @@ struct belay {
   size_t alive;        /* Number of reasons to keep the loop alive */
 
   belay__list_t closables;
-  /* Objects of the user that may outlive belay_t. belay__gone() unlinks them */
+  /* Objects of the user that may outlive belay_t. belay__host_closed() unlinks them */
   belay__list_t survivors;
   bool closing;
   belay_close_cb close_cb;
@@ -82,7 +82,7 @@ void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_opti
 void belay__close_if_empty(belay_t *belay);
 
 /* Called when the host is closed: runs the close callback. The adapter then frees the memory. */
-void belay__gone(belay_t *belay);
+void belay__host_closed(belay_t *belay);
 
 /* Begin an entry. Returns false in a fork, which shares its sockets with the parent process:
  * then the caller must touch nothing and must not call belay__leave(). */

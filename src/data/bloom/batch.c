@@ -194,7 +194,7 @@ int belay__bloom_batch_next(belay__operation_t *operation) {
     return kind->end_info(operation);
   if (batch->other || batch->lost)
     return kind->check_config != NULL ? kind->check_config(operation)
-                                      : belay__bloom_look(operation, 0, NULL);
+                                      : belay__bloom_reread_config(operation, 0, NULL);
   if (op->what == BELAY__BLOOM_INFO)
     return count_layers(operation);
   return batch->left == 0 ? 0 : send_next_round(operation);

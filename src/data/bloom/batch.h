@@ -42,7 +42,7 @@ typedef struct belay__bloom_batch_kind {
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
   /* Called after a round that set `other` or `lost`. Returns as ops->next does. NULL:
-   * belay__bloom_look() is called instead. */
+   * belay__bloom_reread_config() is called instead. */
   int (*check_config)(belay__operation_t *operation);
   /* List the layers for the census. Returns the number of layers; -1: the round did not report
    * them, and another round is necessary. */

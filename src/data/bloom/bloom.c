@@ -101,14 +101,15 @@ void belay__bloom_arg_header(belay__call_t *call, int64_t generation) {
 static int on_reply(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
   const belay_bloom_t *bloom = operation->context;
-  return belay__bloom_op(operation)->looking ? belay__bloom_read_look(operation, call, reply)
-                                             : bloom->kind->read(operation, call, reply);
+  return belay__bloom_op(operation)->rereading
+             ? belay__bloom_read_config_again(operation, call, reply)
+             : bloom->kind->read(operation, call, reply);
 }
 
 static int on_next(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
-  return belay__bloom_op(operation)->looking ? belay__bloom_looked(operation)
-                                             : bloom->kind->next(operation);
+  return belay__bloom_op(operation)->rereading ? belay__bloom_reread_done(operation)
+                                               : bloom->kind->next(operation);
 }
 
 static void on_left(belay__operation_t *operation, bool sent) {

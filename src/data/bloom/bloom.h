@@ -55,10 +55,10 @@ typedef enum belay__bloom_what {
 /* The room of a request; the hashes, the plan and the answers follow it. */
 typedef struct belay__bloom_op {
   belay__bloom_what_t what;
-  bool looking;                /* true from belay__bloom_look() to belay__bloom_looked() */
+  bool rereading;              /* true while the configuration is read again */
   bool touched;                /* true if the server processed some items, so bits may be set */
   bool stale;                  /* true if a replica may answer */
-  uint8_t found;               /* Result of belay__bloom_read_look(): GONE, SAME, OTHER (open.c) */
+  uint8_t found;               /* Result of the second read: GONE, SAME, OTHER (open.c) */
   uint8_t tries;               /* Number of restarts because the filter was replaced */
   uint32_t n;                  /* Number of items */
   int64_t generation;          /* Generation under which the operation was last sent */
@@ -77,7 +77,7 @@ typedef struct belay__bloom_kind {
   /* PARKED (core/client/request.h), and the filter is OPEN: send an add, an exists or an info.
    * Returns 0, or an error: then the operation is still PARKED. */
   int (*send)(belay__operation_t *operation);
-  /* As in belay__request_ops_t; not called while op->looking. */
+  /* As in belay__request_ops_t; not called while op->rereading. */
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
   int (*next)(belay__operation_t *operation);
@@ -186,13 +186,14 @@ int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation);
  * step of its own that also sends n calls which make_stray builds. A kind's next returns the
  * result of this function.
  *
- * While op->looking, belay__bloom_read_look() reads the replies, and belay__bloom_looked() is the
- * next of the operation. The operation ends with BELAY_EMISMATCH (the filter has other options) or
- * BELAY_ELOST, or it starts again under the new generation. */
-int belay__bloom_look(belay__operation_t *operation, size_t n, belay__make_call_fn make_stray);
-int belay__bloom_read_look(belay__operation_t *operation, const belay__call_t *call,
-                           const belay__reply_t *reply);
-int belay__bloom_looked(belay__operation_t *operation);
+ * While op->rereading, belay__bloom_read_config_again() reads the replies, and
+ * belay__bloom_reread_done() is the next of the operation. The operation ends with BELAY_EMISMATCH
+ * (the filter has other options) or BELAY_ELOST, or it starts again under the new generation. */
+int belay__bloom_reread_config(belay__operation_t *operation, size_t n,
+                               belay__make_call_fn make_stray);
+int belay__bloom_read_config_again(belay__operation_t *operation, const belay__call_t *call,
+                                   const belay__reply_t *reply);
+int belay__bloom_reread_done(belay__operation_t *operation);
 /* Call belay__bloom_forget() with the operation's generation, and submit the operation again.
  * Returns as ops->next does. */
 int belay__bloom_restart(belay__operation_t *operation);

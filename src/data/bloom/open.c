@@ -209,7 +209,7 @@ int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms) {
   return error;
 }
 
-/* ---- looking ---- */
+/* ---- reading the configuration again ---- */
 
 enum { GONE, SAME, OTHER }; /* op->found */
 
@@ -219,20 +219,21 @@ void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation) {
     bloom->state = BELAY__BLOOM_UNREAD;
 }
 
-static belay__call_t *look_call(belay__operation_t *operation, size_t i, const void *make_stray) {
+static belay__call_t *reread_call(belay__operation_t *operation, size_t i, const void *make_stray) {
   if (i == 0)
     return belay__bloom_get_config(operation->context);
   return (*(const belay__make_call_fn *)make_stray)(operation, i - 1, NULL);
 }
 
-int belay__bloom_look(belay__operation_t *operation, size_t n, belay__make_call_fn make_stray) {
-  belay__bloom_op(operation)->looking = true;
-  int error = belay__request_send_each(operation, 1 + n, look_call, &make_stray);
+int belay__bloom_reread_config(belay__operation_t *operation, size_t n,
+                               belay__make_call_fn make_stray) {
+  belay__bloom_op(operation)->rereading = true;
+  int error = belay__request_send_each(operation, 1 + n, reread_call, &make_stray);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-int belay__bloom_read_look(belay__operation_t *operation, const belay__call_t *call,
-                           const belay__reply_t *reply) {
+int belay__bloom_read_config_again(belay__operation_t *operation, const belay__call_t *call,
+                                   const belay__reply_t *reply) {
   belay_bloom_t *bloom = operation->context;
   belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_config_t config;
@@ -252,10 +253,10 @@ int belay__bloom_read_look(belay__operation_t *operation, const belay__call_t *c
   return 0;
 }
 
-int belay__bloom_looked(belay__operation_t *operation) {
+int belay__bloom_reread_done(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   belay__bloom_op_t *op = belay__bloom_op(operation);
-  op->looking = false;
+  op->rereading = false;
   if (op->found == SAME)
     return BELAY_ELOST;
   if (op->found == OTHER && ++op->tries <= BELAY__BLOOM_TRIES)

@@ -57,7 +57,7 @@ static int end_info(belay__operation_t *operation) {
     belay__bloom_info_add(info, &form->shape, census[i].bits_set, &items);
   }
   info->saturation = (double)info->bits_set / (double)info->bits;
-  return whole ? 0 : belay__bloom_look(operation, 0, NULL);
+  return whole ? 0 : belay__bloom_reread_config(operation, 0, NULL);
 }
 
 static int send_items(belay__operation_t *operation) {
@@ -85,7 +85,7 @@ static int end_items(belay__operation_t *operation) {
     return error != 0 ? error : BELAY__REQUEST_PARK;
   }
   size_t strays = op->what == BELAY__BLOOM_ADD ? belay__bloom_plan_select_strays(plan) : 0;
-  return belay__bloom_look(operation, strays, belay__bloom_plan_stray);
+  return belay__bloom_reread_config(operation, strays, belay__bloom_plan_stray);
 }
 
 static int send(belay__operation_t *operation) {

@@ -136,7 +136,7 @@ static int check_config(belay__operation_t *operation) {
   const belay__bloom_clock_t *clock = &bloom->clock;
   bool of_use = clock->generation == op->generation && server_ms(bloom) < clock->of_use_until;
   if (batch->lost || of_use || ++op->tries > BELAY__BLOOM_TRIES)
-    return belay__bloom_look(operation, 0, NULL);
+    return belay__bloom_reread_config(operation, 0, NULL);
   return belay__bloom_restart(operation);
 }
 

@@ -230,7 +230,7 @@ static int end_info(belay__operation_t *operation) {
     info->saturation = (double)plan->batch.census[i].bits_set / growth->shapes[i].segment_bits;
   }
   info->items = items;
-  return whole ? 0 : belay__bloom_look(operation, 0, NULL);
+  return whole ? 0 : belay__bloom_reread_config(operation, 0, NULL);
 }
 
 /* ---- the kind ---- */

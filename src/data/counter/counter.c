@@ -155,7 +155,7 @@ static int read_set(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
   int64_t *values = operation->values;
   bool found;
-  int error = belay__counter_look(call, reply, &found, &values[VALUE]);
+  int error = belay__counter_read_value(call, reply, &found, &values[VALUE]);
   values[APPLIED] = 1;
   values[FOUND] = found;
   return error == BELAY_EWRONGTYPE

@@ -72,8 +72,8 @@ void belay__counter_notify(belay_request_t *request, void (*cb)(void),
 
 /* Read a number, or nil: then *found is false and *out is 0. Returns 0, BELAY_EWRONGTYPE (the reply
  * is a string but no number; with a detail) or BELAY_EPROTO. */
-int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, bool *found,
-                        int64_t *out);
+int belay__counter_read_value(const belay__call_t *call, const belay__reply_t *reply, bool *found,
+                              int64_t *out);
 
 /* Read the reply of INCRBY, or of the scripts that add to one key. *applied: false if a bounded add
  * left the value unchanged; else true. *out: the value now; of an add with an operation id, the

@@ -178,7 +178,7 @@ int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request,
 static int read_field(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   bool found;
-  int error = belay__counter_look(call, reply, &found, &operation->values[VALUE]);
+  int error = belay__counter_read_value(call, reply, &found, &operation->values[VALUE]);
   operation->values[FOUND] = found;
   return error;
 }
@@ -208,7 +208,7 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
     return BELAY_EPROTO;
   for (size_t i = 0; i < n; i++) {
     results[i].status =
-        belay__counter_look(call, reply->items[i], &results[i].found, &results[i].value);
+        belay__counter_read_value(call, reply->items[i], &results[i].found, &results[i].value);
     if (results[i].status == BELAY_EPROTO || error == 0)
       error = results[i].status;
   }
@@ -265,7 +265,7 @@ static int keep_fields(belay__operation_t *operation, const belay__call_t *call,
   for (size_t i = 0; i < n; i++) {
     const belay__reply_t *name = reply->items[2 * i];
     bool found;
-    int error = belay__counter_look(call, reply->items[2 * i + 1], &found, &fields[i].value);
+    int error = belay__counter_read_value(call, reply->items[2 * i + 1], &found, &fields[i].value);
     if (error != 0)
       return error;
     fields[i].name = memcpy(names, name->str, name->len);

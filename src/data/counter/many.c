@@ -121,7 +121,7 @@ static int read_shard(belay__operation_t *operation, const belay__call_t *call,
   belay_counter_result_t *result = &many->results[i];
   int64_t value;
   bool found;
-  int error = belay__counter_look(call, reply, &found, &value);
+  int error = belay__counter_read_value(call, reply, &found, &value);
   if (error != 0)
     return error;
   if (found)

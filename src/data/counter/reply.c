@@ -20,8 +20,8 @@ static int no_number(const belay__call_t *call) {
   return belay__call_blame(call, BELAY_EWRONGTYPE, "it holds no number");
 }
 
-int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, bool *found,
-                        int64_t *out) {
+int belay__counter_read_value(const belay__call_t *call, const belay__reply_t *reply, bool *found,
+                              int64_t *out) {
   *found = false;
   *out = 0;
   if (reply->type == BELAY__REPLY_NIL)

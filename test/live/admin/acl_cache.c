@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "support/fixtures/cache/cache.h"
-#include "support/load/grants.h"
+#include "support/load/acl_cases.h"
 #include "support/fixtures/data/sessions.h"
 #include "support/fixtures/subscriber.h"
 #include "support/fixtures/admin/sweeps.h"
@@ -51,7 +51,7 @@ static int change_all(cache_t *cache) {
 }
 
 /* Values that are loaded, absent, or failing. */
-static int cache_chore(env_t *env) {
+static int cache_case(env_t *env) {
   static cache_t caches[2];
   for (int i = 0; i < 2; i++) {
     cache_t *cache = &caches[i];
@@ -76,7 +76,7 @@ static int cache_chore(env_t *env) {
 }
 
 TEST(caches) {
-  grants_check(&(chore_t){"cache", cache_chore, "publish subscribe", "unsubscribe", NULL, 0});
+  acl_case_check(&(acl_case_t){"cache", cache_case, "publish subscribe", "unsubscribe", NULL, 0});
 }
 
 static int begin_listening(env_t *env, subscriber_t *s, const char *name) {
@@ -86,26 +86,26 @@ static int begin_listening(env_t *env, subscriber_t *s, const char *name) {
 }
 
 /* One of two subscriptions ends: its channel stays for a second. */
-static int topic_chore(env_t *env) {
+static int topic_case(env_t *env) {
   static subscriber_t s[2];
   static publication_t p;
   p = (publication_t){0};
   MUST(begin_listening(env, &s[0], "news"));
   MUST(publish(env, &p, "news", "hello"));
   env_until(env, s[0].messages == 1);
-  if (!grants_try("unsubscribe"))
+  if (!acl_case_allows("unsubscribe"))
     return 0;
   MUST(begin_listening(env, &s[1], "more"));
   assert_error(unsubscribe(&s[0]), 0);
-  env_until(env, server_calls(env->server, "unsubscribe") > 0 || !grants_try(NULL));
+  env_until(env, server_calls(env->server, "unsubscribe") > 0 || !acl_case_allows(NULL));
   return 0;
 }
 
 TEST(topics) {
-  grants_check(&(chore_t){"topic", topic_chore, "unsubscribe", NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"topic", topic_case, "unsubscribe", NULL, NULL, 0});
 }
 
-static int session_chore(env_t *env) {
+static int session_case(env_t *env) {
   static place_t place;
   static stay_t s;
   belay_session_options_t options = session_options();
@@ -126,20 +126,20 @@ static int session_chore(env_t *env) {
 }
 
 TEST(sessions) {
-  grants_check(
-      &(chore_t){"session", session_chore, NULL, "del", NULL, 0}); /* del: where a ttl is refused */
+  acl_case_check(&(acl_case_t){"session", session_case, NULL, "del", NULL,
+                               0}); /* del: where a ttl is refused */
 }
 
-static int sweep_chore(env_t *env) {
+static int sweep_case(env_t *env) {
   belay_sweep_options_t options = sweep_options("*", true);
   server_do(env->server, "MSET", "belay::x::{a}", "", "belay::x::{b}", "", "other", "", NULL);
-  broom_t *broom = broom_new(env, env->client, &options);
-  assert_error(begin_sweep(broom), 0);
-  int status = end_of_sweep(broom);
+  sweeper_t *sweeper = sweeper_new(env, env->client, &options);
+  assert_error(begin_sweep(sweeper), 0);
+  int status = end_of_sweep(sweeper);
   assert_int_equal(server_keys(env->server), status == 0 ? 1 : 3);
   return status;
 }
 
 TEST(sweeps) {
-  grants_check(&(chore_t){"sweep", sweep_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"sweep", sweep_case, NULL, NULL, NULL, 0});
 }

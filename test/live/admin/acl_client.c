@@ -4,7 +4,7 @@
 
 #include "support/servers/acl.h"
 #include "support/deployments/cluster.h"
-#include "support/load/grants.h"
+#include "support/load/acl_cases.h"
 #include "support/deployments/group.h"
 #include "support/fixtures/subscriber.h"
 
@@ -22,7 +22,7 @@ static void give(server_t *server, const belay_acl_options_t *options, const cha
   char rules[RULES_MAX];
   size_t len;
   assert_error(belay_acl_rules(options, rules, sizeof rules, &len), 0);
-  grants_set(server, rules, less);
+  acl_user_set_rules(server, rules, less);
 }
 
 /* A client of that user; the env's server is not stopped with it. */
@@ -66,9 +66,9 @@ TEST_ON(each_part_of_a_handshake, server, server_start(NULL)) {
                                       "hello",       "info|replication", "info|server"};
   for (size_t i = 0; i <= sizeof words / sizeof *words; i++) {
     const char *less = i == 0 ? NULL : words[i - 1];
-    grants_give(server, "lock", less);
+    acl_user_set_features(server, "lock", less);
     server_do(server, "CONFIG", "RESETSTAT", NULL);
-    env_t *env = worker_at(grants_url(server), NULL);
+    env_t *env = worker_at(acl_user_url(server), NULL);
     assert_error(ping(env), 0);
     const char *list = server_string(server, "CLIENT", "LIST", NULL);
     bool named = strstr(list, "name=belay ") != NULL;
@@ -85,8 +85,8 @@ TEST_ON(each_part_of_a_handshake, server, server_start(NULL)) {
 }
 
 TEST_ON(a_ping_that_is_not_permitted, server, server_start(NULL)) {
-  grants_give(server, "lock", "ping");
-  env_t *env = worker_at(grants_url(server), NULL);
+  acl_user_set_features(server, "lock", "ping");
+  env_t *env = worker_at(acl_user_url(server), NULL);
   assert_error(ping(env), BELAY_EPERM);
   assert_non_null(strstr(belay_detail(env->belay), "'ping'"));
   assert_error(use_lock(env, NULL), 0);
@@ -100,11 +100,11 @@ TEST_ON(a_database, server, server_start(NULL)) {
   rules.db = 3;
   give(server, &rules, NULL);
   options.db = 3;
-  env_t *env = worker_at(grants_url(server), &options);
+  env_t *env = worker_at(acl_user_url(server), &options);
   assert_error(use_lock(env, server), 0);
   env_close(env);
   options.db = 4;
-  env = worker_at(grants_url(server), &options);
+  env = worker_at(acl_user_url(server), &options);
   for (int i = 0; i < 20; i++) /* the client does not ask each time */
     assert_error(ping(env), BELAY_EPERM);
   assert_non_null(strstr(belay_detail(env->belay), "'select'"));
@@ -116,8 +116,8 @@ TEST_ON(replicas_need_wait, server, server_start(NULL)) {
   belay_lock_options_t options = with_ttl(60000);
   options.min_replicas = 1;
   for (int may = 0; may < 2; may++) {
-    grants_give(server, may ? "lock durable" : "lock", NULL);
-    env_t *env = worker_at(grants_url(server), NULL);
+    acl_user_set_features(server, may ? "lock durable" : "lock", NULL);
+    env_t *env = worker_at(acl_user_url(server), NULL);
     int status = acquire(contender_new(env, "door", &options), 0);
     if (may) {
       assert_error(status, BELAY_ENOREPLICAS); /* it was asked, and there are none */
@@ -146,7 +146,7 @@ TEST_ON(a_cluster, cluster, cluster_start(&(cluster_options_t){.without_replicas
     char url[256];
     for (unsigned j = 0; j < cluster_size(cluster); j++) {
       server_do(cluster_node(cluster, j), "FLUSHALL", NULL);
-      grants_give(cluster_node(cluster, j), rows[i].names, rows[i].less);
+      acl_user_set_features(cluster_node(cluster, j), rows[i].names, rows[i].less);
     }
     snprintf(url, sizeof url, "redis+cluster://worker:secret@127.0.0.1:%d",
              server_port(cluster_node(cluster, 0)));
@@ -179,7 +179,7 @@ TEST_ON(sentinels, group, group_start(NULL)) {
   for (size_t i = 0; i < 3; i++) {
     char url[256], *at = url;
     for (unsigned j = 0; j < REPLICAS_NODES; j++)
-      grants_give(replicas_node(group_replicas(group), j), "lock sentinel", without[i]);
+      acl_user_set_features(replicas_node(group_replicas(group), j), "lock sentinel", without[i]);
     at += snprintf(url, sizeof url, "redis+sentinel://worker:secret@");
     for (unsigned j = 0; j < GROUP_SENTINELS; j++) {
       server_t *sentinel = group_sentinel(group, j);
@@ -257,7 +257,7 @@ TEST_ON(other_commands_are_refused, server, server_start(NULL)) {
       {"RANDOMKEY"},
       {"DBSIZE"},
   };
-  grants_give(server, "all", NULL);
+  acl_user_set_features(server, "all", NULL);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (!is_refused(server, words[i]))
       fail_msg("%s %s is permitted", words[i][0], words[i][1] == NULL ? "" : words[i][1]);
@@ -295,7 +295,7 @@ TEST_ON(namespaces, server, server_start(NULL)) {
     belay_client_options_t client = client_options();
     client.namespace_parts = options.namespace_parts;
     client.namespace_count = options.namespace_count;
-    env_t *env = worker_at(grants_url(server), &client);
+    env_t *env = worker_at(acl_user_url(server), &client);
     assert_error(use_lock(env, NULL), 0);
     env_close(env);
   }
@@ -311,9 +311,9 @@ TEST_ON(an_exact_key, server, server_start(NULL)) {
   rules.keys = keys;
   rules.keys_count = 2;
   give(server, &rules, NULL);
-  env_t *env = worker_at(grants_url(server), NULL);
+  env_t *env = worker_at(acl_user_url(server), NULL);
   contender_t *a = contender_new(env, "a", &options);
-  contender_t *b = contender_of(env, env_connect(env, grants_url(server), NULL), "b", &options);
+  contender_t *b = contender_of(env, env_connect(env, acl_user_url(server), NULL), "b", &options);
   assert_error(acquire(a, 0), 0);
   assert_error(begin_acquire(b, BELAY_FOREVER), 0);
   env_until(env,

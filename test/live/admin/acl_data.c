@@ -4,10 +4,10 @@
 #include "support/fixtures/data/blooms.h"
 #include "support/fixtures/data/counters.h"
 #include "support/fixtures/data/dedups.h"
-#include "support/load/grants.h"
+#include "support/load/acl_cases.h"
 #include "support/fixtures/data/ids.h"
 #include "support/fixtures/data/once.h"
-#include "support/fixtures/data/permits.h"
+#include "support/fixtures/data/permissions.h"
 #include "support/fixtures/data/seen.h"
 #include "support/fixtures/data/stands.h"
 
@@ -21,32 +21,32 @@
     MUST(end);                                                                                     \
   } while (0)
 
-static int sift(env_t *env, belay_bloom_options_t *options) {
-  static sieve_t sieve;
-  static sift_t s;
-  sieve_of(&sieve, env, env->client, options);
-  s = (sift_t){0};
+static int use_filter(env_t *env, belay_bloom_options_t *options) {
+  static filter_t filter;
+  static filter_op_t s;
+  filter_of(&filter, env, env->client, options);
+  s = (filter_op_t){0};
   for (int i = 0; i < 2; i++) {
-    DONE(end_of_sift(&s), begin_sift_add(&sieve, &s, "a", 1));
+    DONE(end_of_filter_op(&s), begin_filter_add(&filter, &s, "a", 1));
     assert_int_equal(s.answer, i == 0);
-    DONE(end_of_sift(&s), begin_sift_exists(&sieve, &s, "a", 1));
+    DONE(end_of_filter_op(&s), begin_filter_exists(&filter, &s, "a", 1));
     assert_true(s.answer);
-    DONE(end_of_sift(&s), begin_sift_exists(&sieve, &s, "b", 1));
+    DONE(end_of_filter_op(&s), begin_filter_exists(&filter, &s, "b", 1));
     assert_false(s.answer);
-    DONE(end_of_sift(&s), begin_sift_info(&sieve, &s));
+    DONE(end_of_filter_op(&s), begin_filter_info(&filter, &s));
   }
-  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, true, sift_items(0, 300), 300));
-  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, false, sift_items(0, 300), 300));
-  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, true, sift_items(0, 3000), 3000));
-  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, false, sift_items(0, 3000), 3000));
-  DONE(end_of_sift(&s), begin_sift_made(&sieve, &s));
-  DONE(end_of_sift(&s), begin_sift_clear(&sieve, &s));
-  DONE(end_of_sift(&s), begin_sift_exists(&sieve, &s, "a", 1));
+  DONE(end_of_filter_op(&s), begin_filter_many(&filter, &s, true, filter_items(0, 300), 300));
+  DONE(end_of_filter_op(&s), begin_filter_many(&filter, &s, false, filter_items(0, 300), 300));
+  DONE(end_of_filter_op(&s), begin_filter_many(&filter, &s, true, filter_items(0, 3000), 3000));
+  DONE(end_of_filter_op(&s), begin_filter_many(&filter, &s, false, filter_items(0, 3000), 3000));
+  DONE(end_of_filter_op(&s), begin_filter_made(&filter, &s));
+  DONE(end_of_filter_op(&s), begin_filter_clear(&filter, &s));
+  DONE(end_of_filter_op(&s), begin_filter_exists(&filter, &s, "a", 1));
   assert_false(s.answer);
   return 0;
 }
 
-static int bloom_chore(env_t *env) {
+static int bloom_case(env_t *env) {
   static const struct {
     const char *name;
     belay_bloom_kind_t kind;
@@ -62,59 +62,60 @@ static int bloom_chore(env_t *env) {
     options.name = belay_string(all[i].name);
     options.kind = all[i].kind;
     options.window_ms = all[i].kind == BELAY_BLOOM_ROTATING ? 60000 : 0;
-    MUST(sift(env, &options));
+    MUST(use_filter(env, &options));
   }
   return 0;
 }
 
 TEST(bloom_filters) {
-  grants_check(&(chore_t){"bloom", bloom_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"bloom", bloom_case, NULL, NULL, NULL, 0});
 }
 
-static int counter_chore(env_t *env) {
+static int counter_case(env_t *env) {
   static const belay_counter_add_item_t item = {.key = {"f", 1}, .delta = 1};
   static const belay_bytes_t name = {"f", 1};
-  static till_t till;
+  static counters_t counters;
   static count_t c;
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 60000;
-  till_new(&till, env, &options);
+  counters_new(&counters, env, &options);
   c = (count_t){0};
   for (int i = 0; i < 2; i++) {
-    DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("n"), 1, on_result));
-    DONE(end_of_count(&c), BEGIN(&till, &c, add_bounded, belay_string("n"), 1,
+    DONE(end_of_count(&c), BEGIN(&counters, &c, add, belay_string("n"), 1, on_result));
+    DONE(end_of_count(&c), BEGIN(&counters, &c, add_bounded, belay_string("n"), 1,
                                  &(belay_counter_bounds_t){.min = 0, .max = 100}, on_result));
     DONE(end_of_count(&c),
-         BEGIN(&till, &c, add_once, belay_string("n"), 1, belay_string("op"), on_result));
-    DONE(end_of_count(&c), BEGIN(&till, &c, get, belay_string("n"), on_result));
+         BEGIN(&counters, &c, add_once, belay_string("n"), 1, belay_string("op"), on_result));
+    DONE(end_of_count(&c), BEGIN(&counters, &c, get, belay_string("n"), on_result));
     assert_int_equal(c.result.value, i == 0 ? 3 : 5);
     DONE(end_of_count(&c),
-         BEGIN(&till, &c, add_field, belay_string("g"), belay_string("f"), 1, on_result));
-    DONE(end_of_count(&c), BEGIN(&till, &c, add_fields, belay_string("g"), &item, 1, on_many));
+         BEGIN(&counters, &c, add_field, belay_string("g"), belay_string("f"), 1, on_result));
+    DONE(end_of_count(&c), BEGIN(&counters, &c, add_fields, belay_string("g"), &item, 1, on_many));
     DONE(end_of_count(&c),
-         BEGIN(&till, &c, get_field, belay_string("g"), belay_string("f"), on_result));
+         BEGIN(&counters, &c, get_field, belay_string("g"), belay_string("f"), on_result));
     assert_int_equal(c.result.value, i == 0 ? 2 : 4);
-    DONE(end_of_count(&c), BEGIN(&till, &c, get_fields, belay_string("g"), &name, 1, on_many));
-    DONE(end_of_count(&c), BEGIN(&till, &c, get_all, belay_string("g"), 100, on_all));
+    DONE(end_of_count(&c), BEGIN(&counters, &c, get_fields, belay_string("g"), &name, 1, on_many));
+    DONE(end_of_count(&c), BEGIN(&counters, &c, get_all, belay_string("g"), 100, on_all));
   }
-  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("n"), 9, on_result));
-  DONE(end_of_count(&c), BEGIN(&till, &c, delete, belay_string("n"), on_result));
-  DONE(end_of_count(&c), BEGIN(&till, &c, delete_fields, belay_string("g"), &name, 1, on_result));
+  DONE(end_of_count(&c), BEGIN(&counters, &c, set, belay_string("n"), 9, on_result));
+  DONE(end_of_count(&c), BEGIN(&counters, &c, delete, belay_string("n"), on_result));
+  DONE(end_of_count(&c),
+       BEGIN(&counters, &c, delete_fields, belay_string("g"), &name, 1, on_result));
   options.ttl_ms = 0;
-  till_new(&till, env, &options);
-  DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("m"), 1, on_result));
-  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("m"), 9, on_result));
+  counters_new(&counters, env, &options);
+  DONE(end_of_count(&c), BEGIN(&counters, &c, add, belay_string("m"), 1, on_result));
+  DONE(end_of_count(&c), BEGIN(&counters, &c, set, belay_string("m"), 9, on_result));
   DONE(end_of_count(&c),
-       BEGIN(&till, &c, add_field, belay_string("h"), belay_string("f"), 1, on_result));
+       BEGIN(&counters, &c, add_field, belay_string("h"), belay_string("f"), 1, on_result));
   options.max_ops = 10;
-  till_new(&till, env, &options);
+  counters_new(&counters, env, &options);
   DONE(end_of_count(&c),
-       BEGIN(&till, &c, add_once, belay_string("o"), 1, belay_string("op"), on_result));
+       BEGIN(&counters, &c, add_once, belay_string("o"), 1, belay_string("op"), on_result));
   return 0;
 }
 
 TEST(counters) {
-  grants_check(&(chore_t){"counter", counter_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"counter", counter_case, NULL, NULL, NULL, 0});
 }
 
 static int combine(book_t *book, entry_t *e, belay_dedup_operator_t how) {
@@ -125,7 +126,7 @@ static int combine(book_t *book, entry_t *e, belay_dedup_operator_t how) {
   return 0;
 }
 
-static int dedup_chore(env_t *env) {
+static int dedup_case(env_t *env) {
   static const belay_dedup_kind_t all[] = {BELAY_DEDUP_SET, BELAY_DEDUP_COUNT, BELAY_DEDUP_WINDOW,
                                            BELAY_DEDUP_BITMAP};
   static book_t book;
@@ -155,10 +156,10 @@ static int dedup_chore(env_t *env) {
 }
 
 TEST(dedup) {
-  grants_check(&(chore_t){"dedup", dedup_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"dedup", dedup_case, NULL, NULL, NULL, 0});
 }
 
-static int idempotency_chore(env_t *env) {
+static int idempotency_case(env_t *env) {
   static once_t once;
   static turn_t t;
   once_new(&once, env);
@@ -180,53 +181,54 @@ static int idempotency_chore(env_t *env) {
 
 TEST(idempotency) {
   /* DEL takes back what could not be given a ttl: only who may not PEXPIRE needs it. */
-  grants_check(&(chore_t){"idempotency", idempotency_chore, NULL, "del", NULL, 0});
+  acl_case_check(&(acl_case_t){"idempotency", idempotency_case, NULL, "del", NULL, 0});
 }
 
-static int draw(env_t *env, belay_idgen_mode_t mode, const char *name, int64_t gap) {
-  static spring_t springs[4];
-  static draw_t d;
-  spring_t *spring = &springs[(mode + (gap == 0)) % 4];
+static int use_ids(env_t *env, belay_idgen_mode_t mode, const char *name, int64_t gap) {
+  static generator_t generators[4];
+  static id_op_t d;
+  generator_t *generator = &generators[(mode + (gap == 0)) % 4];
   belay_idgen_options_t options = idgen_options(mode);
   options.name = belay_string(name);
   options.step = 2;
   options.gap = gap;
   options.ahead_ms = 100;
   options.ttl_ms = 1000 * slow();
-  spring_new(spring, env, &options);
-  d = (draw_t){.request.timeout_ms = 20000};
+  generator_new(generator, env, &options);
+  d = (id_op_t){.request.timeout_ms = 20000};
   for (int i = 0; i < 2; i++)
-    DONE(end_of_draw(&d), begin_get_many(spring, &d, 3));
+    DONE(end_of_id_op(&d), begin_get_many(generator, &d, 3));
   return 0;
 }
 
-static int idgen_chore(env_t *env) {
-  MUST(draw(env, BELAY_IDGEN_SEGMENT, "a", 100));
-  MUST(draw(env, BELAY_IDGEN_SEGMENT, "b", 0));
-  MUST(draw(env, BELAY_IDGEN_SEQUENCE, "c", 100));
-  return draw(env, BELAY_IDGEN_SNOWFLAKE, "d", 100);
+static int idgen_case(env_t *env) {
+  MUST(use_ids(env, BELAY_IDGEN_SEGMENT, "a", 100));
+  MUST(use_ids(env, BELAY_IDGEN_SEGMENT, "b", 0));
+  MUST(use_ids(env, BELAY_IDGEN_SEQUENCE, "c", 100));
+  return use_ids(env, BELAY_IDGEN_SNOWFLAKE, "d", 100);
 }
 
 TEST(ids) {
-  grants_check(&(chore_t){"idgen", idgen_chore, NULL, NULL, "lock", 0});
+  acl_case_check(&(acl_case_t){"idgen", idgen_case, NULL, NULL, "lock", 0});
 }
 
-static int permission_chore(env_t *env) {
-  static gate_t gates[2];
-  static permit_t p;
+static int permission_case(env_t *env) {
+  static perms_t perms_list[2];
+  static perm_op_t p;
   for (int i = 0; i < 2; i++) {
     belay_permission_options_t options = permission_options(4);
     options.ttl_ms = i == 0 ? 0 : 60000;
-    gate_of(&gates[i], env, env->client, &options);
-    p = (permit_t){0};
-    for (int n = 0; n < 2 * GATE_OPERATIONS; n++)
-      DONE(end_of_permit(&p), begin_deed(&gates[i], &p, (deed_t)(n % GATE_OPERATIONS), 3, 1));
+    perms_of(&perms_list[i], env, env->client, &options);
+    p = (perm_op_t){0};
+    for (int n = 0; n < 2 * PERMS_OPERATIONS; n++)
+      DONE(end_of_perm_op(&p),
+           begin_perm(&perms_list[i], &p, (perm_verb_t)(n % PERMS_OPERATIONS), 3, 1));
   }
   return 0;
 }
 
 TEST(permissions) {
-  grants_check(&(chore_t){"permission", permission_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"permission", permission_case, NULL, NULL, NULL, 0});
 }
 
 static void on_config(belay_request_t *request, int status, const belay_config_field_t *fields,
@@ -235,7 +237,7 @@ static void on_config(belay_request_t *request, int status, const belay_config_f
   *(int *)request->data = status;
 }
 
-static int config_chore(env_t *env) {
+static int config_case(env_t *env) {
   static const belay_config_field_t field = {.name = "width", .value = "3"};
   static int status;
   static belay_request_t request;
@@ -259,10 +261,10 @@ static int config_chore(env_t *env) {
 }
 
 TEST(configs) {
-  grants_check(&(chore_t){"config", config_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"config", config_case, NULL, NULL, NULL, 0});
 }
 
-static int ranking_chore(env_t *env) {
+static int ranking_case(env_t *env) {
   static stand_t stands[4];
   static query_t q;
   for (int i = 0; i < 4; i++) {
@@ -287,7 +289,7 @@ static int ranking_chore(env_t *env) {
 }
 
 TEST(rankings) {
-  grants_check(&(chore_t){"ranking", ranking_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"ranking", ranking_case, NULL, NULL, NULL, 0});
 }
 
 #define SEEN(call)                                                                                 \
@@ -298,7 +300,7 @@ TEST(rankings) {
     DONE(end_of_seen(&s), seen_begun(&s, call));                                                   \
   } while (0)
 
-static int presence_chore(env_t *env) {
+static int presence_case(env_t *env) {
   static const uint32_t ids[] = {3, BELAY__PRESENCE_SEGMENT, 4};
   for (int i = 0; i < 3; i++) {
     belay_presence_t *p;
@@ -325,10 +327,10 @@ static int presence_chore(env_t *env) {
 }
 
 TEST(presence) {
-  grants_check(&(chore_t){"presence", presence_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"presence", presence_case, NULL, NULL, NULL, 0});
 }
 
-static int active_chore(env_t *env) {
+static int active_case(env_t *env) {
   static const belay_bytes_t label = {"x", 1};
   for (int i = 0; i < 2; i++) {
     belay_active_t *a;
@@ -351,5 +353,5 @@ static int active_chore(env_t *env) {
 }
 
 TEST(active_users) {
-  grants_check(&(chore_t){"active", active_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"active", active_case, NULL, NULL, NULL, 0});
 }

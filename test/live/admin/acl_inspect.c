@@ -1,7 +1,7 @@
 /* A user that may list held objects and break them has no other right. */
-#include "support/load/grants.h"
+#include "support/load/acl_cases.h"
 #include "support/fixtures/admin/sweeps.h"
-#include "support/fixtures/admin/tours.h"
+#include "support/fixtures/admin/surveys.h"
 #include "support/fixtures/admin/views.h"
 
 static view_t view;
@@ -46,14 +46,14 @@ static int list(env_t *env) {
   belay_sweep_options_t options = sweep_options("*", false);
   options.on_held = on_held;
   options.patience_ms = 0;
-  broom_t *broom = broom_new(env, env->client, &options);
-  assert_error(begin_sweep(broom), 0);
-  int status = end_of_sweep(broom);
-  close_broom(broom);
+  sweeper_t *sweeper = sweeper_new(env, env->client, &options);
+  assert_error(begin_sweep(sweeper), 0);
+  int status = end_of_sweep(sweeper);
+  close_sweeper(sweeper);
   return status;
 }
 
-static int held_chore(env_t *env) {
+static int held_case(env_t *env) {
   belay_lock_options_t options = with_ttl(60000);
   for (int i = 0; i < 2; i++) {
     MUST(hold(contender_new(env, "n", &options)));
@@ -70,57 +70,57 @@ static int held_chore(env_t *env) {
 }
 
 TEST(held) {
-  grants_check(
-      &(chore_t){"held", held_chore, NULL, "pubsub|numsub", "lock rwlock semaphore sweep", 0});
+  acl_case_check(
+      &(acl_case_t){"held", held_case, NULL, "pubsub|numsub", "lock rwlock semaphore sweep", 0});
 }
 
 /* Without the right to ask for subscribers, the list has everything else. */
 TEST(held_without_pubsub) {
   server_t *server = server_start(NULL);
-  grants_give(server, "held", "pubsub|numsub");
-  env_t *env = env_open_at(grants_url(server), NULL);
+  acl_user_set_features(server, "held", "pubsub|numsub");
+  env_t *env = env_open_at(acl_user_url(server), NULL);
   belay_lock_options_t options = with_ttl(60000);
   assert_error(hold(contender_new(env, "n", &options)), 0);
   for (int may = 0; may < 2; may++) {
     assert_error(view_held(env, BELAY_HELD_LOCK, "n", &view), 0);
     assert_int_equal(view.held.listening, may - 1);
     assert_int_equal(view.held.holders_count, 1);
-    grants_give(server, "held", NULL);
+    acl_user_set_features(server, "held", NULL);
   }
   env->server = server;
   env_close(env);
 }
 
 /* A server that refuses a request appears without that detail. */
-static int topology_chore(env_t *env) {
-  static tour_report_t report;
-  MUST(tour(env, &report, 3, 0));
+static int topology_case(env_t *env) {
+  static survey_t report;
+  MUST(survey(env, &report, 3, 0));
   assert_int_equal(report.n, 1);
   const belay_topology_server_t *server = &report.server[0];
   MUST(server->status);
   assert_int_equal(strlen(server->run_id), 40);
-  assert_int_equal(server->role, grants_try("time") ? BELAY_ROLE_PRIMARY : BELAY_ROLE_UNKNOWN);
-  assert_int_equal(server->samples, grants_try("role") ? 3 : 0);
+  assert_int_equal(server->role, acl_case_allows("time") ? BELAY_ROLE_PRIMARY : BELAY_ROLE_UNKNOWN);
+  assert_int_equal(server->samples, acl_case_allows("role") ? 3 : 0);
   return 0;
 }
 
 TEST(topology) {
-  grants_check(&(chore_t){"topology", topology_chore, "role time", "info|stats", NULL, 0});
+  acl_case_check(&(acl_case_t){"topology", topology_case, "role time", "info|stats", NULL, 0});
 }
 
 /* A server counts INFO as one command, whatever of it was asked for. */
 TEST(topology_without_stats) {
-  static tour_report_t report;
+  static survey_t report;
   server_t *server = server_start(NULL);
-  grants_give(server, "topology", "info|stats");
-  env_t *env = env_open_at(grants_url(server), NULL);
+  acl_user_set_features(server, "topology", "info|stats");
+  env_t *env = env_open_at(acl_user_url(server), NULL);
   for (int may = 0; may < 2; may++) {
-    assert_error(tour(env, &report, 3, 0), 0);
+    assert_error(survey(env, &report, 3, 0), 0);
     assert_int_equal(report.n, 1);
     assert_int_equal(report.server[0].status, 0);
     assert_int_equal(report.server[0].samples, 3);
     assert_int_equal(report.server[0].commands > 0, may);
-    grants_give(server, "topology", NULL);
+    acl_user_set_features(server, "topology", NULL);
   }
   env->server = server;
   env_close(env);

@@ -1,16 +1,16 @@
 /* Every lease kind as a least-privilege user, and as a user without one of these rights. */
 #include <stdio.h>
 
-#include "support/load/grants.h"
+#include "support/load/acl_cases.h"
 #include "support/load/player.h"
 #include "support/fixtures/lease/rw.h"
 
 #define LONG 60000 /* a ttl that no test outlives */
-#define TOLD "publish subscribe unsubscribe"
+#define PUBSUB "publish subscribe unsubscribe"
 
 /* Another client, as in another process. */
 static belay_client_t *elsewhere(env_t *env) {
-  return env_connect(env, grants_url(env->server), NULL);
+  return env_connect(env, acl_user_url(env->server), NULL);
 }
 
 /* Takes it, extends it and gives it back, twice. */
@@ -32,7 +32,7 @@ static int hand_on(contender_t *first, contender_t *second, bool is_notified) {
   if (second->ended == second->begun)
     return second->status;
   if (is_notified)
-    grants_await_subscriber(first->env, key_of(first));
+    acl_case_await_subscriber(first->env, key_of(first));
   MUST(release(first));
   MUST(outcome(second));
   return release(second);
@@ -41,7 +41,7 @@ static int hand_on(contender_t *first, contender_t *second, bool is_notified) {
 /* The server's queue is full. A new waiter looks for dead waiters and finds none. */
 static int be_crowded(contender_t *c) {
   char queue[256], places[256];
-  if (!grants_try("zrangebyscore"))
+  if (!acl_case_allows("zrangebyscore"))
     return 0;
   snprintf(queue, sizeof queue, "%s::queue", key_of(c));
   snprintf(places, sizeof places, "%s::alive", key_of(c));
@@ -84,7 +84,7 @@ static int reentrant_lock(env_t *env) {
   return release(outer);
 }
 
-static int lock_chore(env_t *env) {
+static int lock_case(env_t *env) {
   belay_lock_options_t options = with_ttl(LONG);
   contender_t *plain = contender_new(env, "door", &options);
   contender_t *behind = contender_new(env, "door", &options);
@@ -101,13 +101,13 @@ static int lock_chore(env_t *env) {
 }
 
 TEST(locks) {
-  grants_check(&(chore_t){"lock", lock_chore, TOLD, "unsubscribe", NULL, 0});
+  acl_case_check(&(acl_case_t){"lock", lock_case, PUBSUB, "unsubscribe", NULL, 0});
 }
 
 static void nodes_of(env_t *env, belay_client_t *clients[3]) {
   clients[0] = env->client;
-  clients[1] = grants_node(env, 1);
-  clients[2] = grants_node(env, 2);
+  clients[1] = acl_case_node(env, 1);
+  clients[2] = acl_case_node(env, 2);
 }
 
 static belay_lock_options_t quorum_options(void) {
@@ -118,7 +118,7 @@ static belay_lock_options_t quorum_options(void) {
   return options;
 }
 
-static int redlock_chore(env_t *env) {
+static int redlock_case(env_t *env) {
   belay_client_t *clients[3];
   nodes_of(env, clients);
   belay_lock_options_t options = quorum_options();
@@ -128,7 +128,7 @@ static int redlock_chore(env_t *env) {
 }
 
 TEST(redlocks) {
-  grants_check(&(chore_t){"redlock", redlock_chore, TOLD, "subscribe unsubscribe", NULL, 2});
+  acl_case_check(&(acl_case_t){"redlock", redlock_case, PUBSUB, "subscribe unsubscribe", NULL, 2});
 }
 
 static int change_twice(contender_t *c) {
@@ -157,7 +157,7 @@ static int be_overtaken(contender_t *reads, contender_t *writes, contender_t *th
   return release(up ? writes : third);
 }
 
-static int rwlock_chore(env_t *env) {
+static int rwlock_case(env_t *env) {
   belay_client_t *clients[3], *other = elsewhere(env);
   belay_lock_options_t options = with_ttl(LONG);
   nodes_of(env, clients);
@@ -178,7 +178,7 @@ static int rwlock_chore(env_t *env) {
 }
 
 TEST(readers_and_writers) {
-  grants_check(&(chore_t){"rwlock", rwlock_chore, TOLD, "unsubscribe", NULL, 2});
+  acl_case_check(&(acl_case_t){"rwlock", rwlock_case, PUBSUB, "unsubscribe", NULL, 2});
 }
 
 static int come(player_t *p) {
@@ -204,7 +204,7 @@ static int play(env_t *env, kind_id_t kind, player_t *first, player_t *second) {
     env_settle(env);
     if (second->came == second->begun)
       return second->status;
-    grants_await_subscriber(env, kinds[kind].holders[0]);
+    acl_case_await_subscriber(env, kinds[kind].holders[0]);
     MUST(go(first));
     player_until(second, second->came == second->begun);
     MUST(second->status);
@@ -225,31 +225,32 @@ static int extend_it(player_t *p) {
 
 static player_t players[4];
 
-static int multilock_chore(env_t *env) {
+static int multilock_case(env_t *env) {
   return play(env, MULTILOCK, &players[0], &players[1]);
 }
 
-static int election_chore(env_t *env) {
+static int election_case(env_t *env) {
   MUST(play(env, ELECTION, &players[0], &players[1]));
   player_observe(&players[1]);
   MUST(come(&players[0]));
-  player_until(&players[1], players[1].seen == players[0].grant || !grants_try(NULL));
+  player_until(&players[1], players[1].seen == players[0].grant || !acl_case_allows(NULL));
   return go(&players[0]);
 }
 
 TEST(several_names) {
-  grants_check(&(chore_t){"multilock", multilock_chore, TOLD, "pexpire unsubscribe", NULL, 0});
+  acl_case_check(
+      &(acl_case_t){"multilock", multilock_case, PUBSUB, "pexpire unsubscribe", NULL, 0});
 }
 
 /* Two names, held by a user who is then deprived of a thing. */
 static env_t *deprived(const char *word, const belay_lock_options_t *options) {
   server_t *server = server_start(NULL);
-  grants_give(server, "multilock", NULL);
-  env_t *env = env_open_at(grants_url(server), NULL);
+  acl_user_set_features(server, "multilock", NULL);
+  env_t *env = env_open_at(acl_user_url(server), NULL);
   env->server = server;
   player_init(&players[0], env, env->client, MULTILOCK, 0, options);
   assert_error(come(&players[0]), 0);
-  grants_give(server, "multilock", word);
+  acl_user_set_features(server, "multilock", word);
   return env;
 }
 
@@ -272,19 +273,19 @@ TEST(release_without_get) {
 }
 
 TEST(elections) {
-  grants_check(&(chore_t){"election", election_chore, TOLD, "unsubscribe", NULL, 0});
+  acl_case_check(&(acl_case_t){"election", election_case, PUBSUB, "unsubscribe", NULL, 0});
 }
 
-typedef struct question {
+typedef struct answer {
   belay_request_t request;
   bool is_done;
   int status;
   unsigned limit;
   size_t holders;
-} question_t;
+} answer_t;
 
 static void on_state(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
-  question_t *q = request->data;
+  answer_t *q = request->data;
   q->is_done = true;
   q->status = status;
   q->limit = state == NULL ? 0 : state->limit;
@@ -292,14 +293,14 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
 
 static void on_holders(belay_request_t *request, int status,
                        const belay_semaphore_holder_t *holders, size_t n) {
-  question_t *q = request->data;
+  answer_t *q = request->data;
   (void)holders;
   q->is_done = true;
   q->status = status;
   q->holders = n;
 }
 
-static int answered(env_t *env, question_t *q, int error) {
+static int answered(env_t *env, answer_t *q, int error) {
   assert_error(error, 0);
   env_until(env, q->is_done);
   return q->status;
@@ -307,18 +308,18 @@ static int answered(env_t *env, question_t *q, int error) {
 
 /* Calls every query and setter of a semaphore that has holders. */
 static int ask(env_t *env, unsigned limit) {
-  static question_t q;
+  static answer_t q;
   belay_client_t *client = env->client;
   for (int i = 0; i < 2; i++) {
-    q = (question_t){.request.data = &q};
+    q = (answer_t){.request.data = &q};
     MUST(answered(
         env, &q,
         belay_semaphore_resize(client, &q.request, belay_string("semaphore"), limit, on_state)));
-    q = (question_t){.request.data = &q};
+    q = (answer_t){.request.data = &q};
     MUST(answered(env, &q,
                   belay_semaphore_read(client, &q.request, belay_string("semaphore"), on_state)));
     assert_int_equal(q.limit, limit);
-    q = (question_t){.request.data = &q};
+    q = (answer_t){.request.data = &q};
     MUST(answered(
         env, &q,
         belay_semaphore_holders(client, &q.request, belay_string("semaphore"), on_holders)));
@@ -327,7 +328,7 @@ static int ask(env_t *env, unsigned limit) {
   return 0;
 }
 
-static int semaphore_chore(env_t *env) {
+static int semaphore_case(env_t *env) {
   belay_lock_options_t options = with_ttl(LONG);
   MUST(play(env, SEMAPHORE, &players[0], &players[1]));
   MUST(play(env, SEMAPHORE_FAIR, &players[2], &players[3]));
@@ -345,7 +346,7 @@ static int semaphore_chore(env_t *env) {
 }
 
 TEST(semaphores) {
-  grants_check(&(chore_t){"semaphore", semaphore_chore, TOLD, "unsubscribe", NULL, 0});
+  acl_case_check(&(acl_case_t){"semaphore", semaphore_case, PUBSUB, "unsubscribe", NULL, 0});
 }
 
 static int await(player_t *p) {
@@ -361,7 +362,7 @@ static int use_latch(env_t *env, player_t *waits) {
   env_settle(env);
   if (waits->came == waits->begun)
     return waits->status;
-  grants_await_subscriber(env, kinds[LATCH].holders[0]);
+  acl_case_await_subscriber(env, kinds[LATCH].holders[0]);
   for (unsigned i = 0; i < MEETING; i++) {
     player_begin_count(waits, i == 0 ? "a" : "b");
     player_until(waits, waits->changed == waits->changing);
@@ -387,11 +388,11 @@ static int use_barrier(env_t *env, player_t *first, player_t *second) {
   return await(first);
 }
 
-static int latch_chore(env_t *env) {
+static int latch_case(env_t *env) {
   MUST(use_latch(env, &players[0]));
   return use_barrier(env, &players[1], &players[2]);
 }
 
 TEST(latches_and_barriers) {
-  grants_check(&(chore_t){"latch", latch_chore, TOLD, "unsubscribe", NULL, 0});
+  acl_case_check(&(acl_case_t){"latch", latch_case, PUBSUB, "unsubscribe", NULL, 0});
 }

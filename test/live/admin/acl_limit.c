@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"
-#include "support/load/grants.h"
+#include "support/load/acl_cases.h"
 #include "support/fixtures/limit/refillers.h"
 
 #define S INT64_C(1000000)
@@ -31,7 +31,7 @@ static int use(env_t *env, belay_limiter_t *limiter, const char *key) {
   return said(take(env, limiter, key, 5), BELAY_ALLOWED);
 }
 
-static int limiter_chore(env_t *env) {
+static int limiter_case(env_t *env) {
   static const belay_limit_t limits[] = {
       {.kind = BELAY_LIMIT_BUCKET, .count = 5, .period_us = HOUR, .burst = 5},
       {.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = HOUR},
@@ -54,7 +54,7 @@ static int limiter_chore(env_t *env) {
 }
 
 TEST(limiters) {
-  grants_check(&(chore_t){"limiter", limiter_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"limiter", limiter_case, NULL, NULL, NULL, 0});
 }
 
 static int dipped(bucket_op_t *op, int error, bool applied) {
@@ -64,7 +64,7 @@ static int dipped(bucket_op_t *op, int error, bool applied) {
   return 0;
 }
 
-static int bucket_chore(env_t *env) {
+static int bucket_case(env_t *env) {
   static bucket_t bucket;
   static bucket_op_t op;
   bucket_open(&bucket, env, 10, true);
@@ -78,10 +78,10 @@ static int bucket_chore(env_t *env) {
 }
 
 TEST(buckets) {
-  grants_check(&(chore_t){"bucket", bucket_chore, NULL, NULL, NULL, 0});
+  acl_case_check(&(acl_case_t){"bucket", bucket_case, NULL, NULL, NULL, 0});
 }
 
-static int refiller_chore(env_t *env) {
+static int refiller_case(env_t *env) {
   static bucket_t bucket;
   static refiller_t refiller;
   static places_t places;
@@ -101,5 +101,5 @@ static int refiller_chore(env_t *env) {
 }
 
 TEST(refillers) {
-  grants_check(&(chore_t){"refiller", refiller_chore, NULL, NULL, "bucket semaphore", 0});
+  acl_case_check(&(acl_case_t){"refiller", refiller_case, NULL, NULL, "bucket semaphore", 0});
 }

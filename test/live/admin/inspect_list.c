@@ -19,8 +19,8 @@ typedef struct listing {
 static listing_t listing;
 
 static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
-  broom_t *broom = belay_sweep_data(sweep);
-  broom->env->wrong += broom->done == broom->begun || broom->env->inside > 0;
+  sweeper_t *sweeper = belay_sweep_data(sweep);
+  sweeper->env->wrong += sweeper->done == sweeper->begun || sweeper->env->inside > 0;
   assert_true(listing.n < LISTED_MAX);
   if (listing.n == 0)
     view_copy(&listing.first, held);
@@ -29,7 +29,7 @@ static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
   snprintf(listing.word[listing.n++], sizeof *listing.word, "%s %s",
            belay_held_kind_name(held->kind), held->name);
   if (listing.n == listing.stop_at)
-    assert_error(listing.closes ? begin_close_broom(broom) : belay_sweep_cancel(sweep), 0);
+    assert_error(listing.closes ? begin_close_sweeper(sweeper) : belay_sweep_cancel(sweep), 0);
 }
 
 static belay_sweep_options_t list_options(void) {
@@ -194,18 +194,18 @@ ENV_TEST(list_of_many) {
 }
 
 /* Keys whose reply came before the connection ended are reported once after the retry. */
-static void cut(broom_t *broom, broom_event_t event) {
-  if (event == BROOM_KEYS && broom->pages % 3 == 1)
-    server_do(broom->env->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+static void cut(sweeper_t *sweeper, sweeper_event_t event) {
+  if (event == SWEEPER_KEYS && sweeper->pages % 3 == 1)
+    server_do(sweeper->env->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
 }
 
 ENV_TEST(list_with_lost_connections) {
   make_locks(env->server, 900);
   belay_sweep_options_t options = list_options();
   options.batch = 100;
-  broom_t *broom = broom_new(env, env->client, &options);
-  broom->then = cut;
-  expect_sweep(broom, 0);
+  sweeper_t *sweeper = sweeper_new(env, env->client, &options);
+  sweeper->then = cut;
+  expect_sweep(sweeper, 0);
   all_are_listed(900);
   assert_true(client_stats(env).drops > 0);
 }
@@ -217,11 +217,11 @@ ENV_TEST(cancel_in_any_callback) {
       belay_sweep_options_t options = list_options();
       listing.stop_at = at;
       listing.closes = closes == 1;
-      broom_t *broom = broom_new(env, env->client, &options);
-      expect_sweep(broom, BELAY_ECANCELED);
+      sweeper_t *sweeper = sweeper_new(env, env->client, &options);
+      expect_sweep(sweeper, BELAY_ECANCELED);
       assert_int_equal(listing.n, at);
       if (closes == 0)
-        close_broom(broom);
+        close_sweeper(sweeper);
     }
 }
 

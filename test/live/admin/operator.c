@@ -125,7 +125,7 @@ TEST(no_replica_answers) {
   expect_one_line("redis+replicas", "", BELAY_EUNREACHABLE);
 }
 
-/* Told at once, with these words, and the log has one line with them. */
+/* The error is reported at once, with these words, and the log has one line with them. */
 static void expect_other(env_t *env, int status, const char *words) {
   for (int i = 0; i < 2; i++) {
     assert_error(ping(env), status);

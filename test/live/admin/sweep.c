@@ -5,7 +5,7 @@
 #include "support/models/glob.h"
 
 ENV_TEST(sweep_reports_and_keeps_keys) {
-  char key[BROOM_KEY_MAX];
+  char key[SWEEPER_KEY_MAX];
   make_keys(env->server, "belay::session::{u", 2500);
   make_keys(env->server, "belay::limiter::{u", 500);
   make_keys(env->server, "other::session::{u", 500);
@@ -13,25 +13,25 @@ ENV_TEST(sweep_reports_and_keeps_keys) {
   server_do(env->server, "SET", "belay::", "nothing", NULL);
   server_do(env->server, "SET", "belay", "nothing", NULL);
   belay_sweep_options_t options = sweep_options("session::*", false);
-  broom_t *broom = sweep_once(env, &options);
+  sweeper_t *sweeper = sweep_once(env, &options);
   for (int i = 1; i <= 2500; i += 7) {
     snprintf(key, sizeof key, "belay::session::{u%d", i);
-    assert_true(times_found(broom, key) >= 1);
+    assert_true(times_found(sweeper, key) >= 1);
   }
-  assert_between((int64_t)broom->totals.matched, 2500, 2600);
-  assert_between((int64_t)broom->totals.scanned, 3000, 6000);
-  assert_between((int64_t)broom->totals.pages, 3, 6);
-  assert_int_equal(broom->totals.deleted, 0);
-  assert_int_equal(broom->totals.restarts, 0);
+  assert_between((int64_t)sweeper->totals.matched, 2500, 2600);
+  assert_between((int64_t)sweeper->totals.scanned, 3000, 6000);
+  assert_between((int64_t)sweeper->totals.pages, 3, 6);
+  assert_int_equal(sweeper->totals.deleted, 0);
+  assert_int_equal(sweeper->totals.restarts, 0);
   assert_int_equal(server_keys(env->server), 3512);
   options = sweep_options("*", false);
-  broom = sweep_once(env, &options);
-  assert_between((int64_t)broom->totals.matched, 3001, 3100);
-  assert_int_equal(times_found(broom, "belay::"), 1);
-  assert_int_equal(times_found(broom, "belay"), 0);
+  sweeper = sweep_once(env, &options);
+  assert_between((int64_t)sweeper->totals.matched, 3001, 3100);
+  assert_int_equal(times_found(sweeper, "belay::"), 1);
+  assert_int_equal(times_found(sweeper, "belay"), 0);
   options = sweep_options("session::{u1?9", false);
-  broom = sweep_once(env, &options);
-  assert_int_equal(broom->totals.matched, 10);
+  sweeper = sweep_once(env, &options);
+  assert_int_equal(sweeper->totals.matched, 10);
   assert_int_equal(server_calls(env->server, "unlink"), 0);
 }
 
@@ -40,14 +40,14 @@ ENV_TEST(sweep_deletes_matching_keys) {
   make_keys(env->server, "belay::limiter::{u", 500);
   make_keys(env->server, "belay2::session::{u", 500);
   const belay_sweep_options_t options = sweep_options("session::*", true);
-  broom_t *broom = sweep_once(env, &options);
-  assert_int_equal(broom->totals.deleted, 3000);
+  sweeper_t *sweeper = sweep_once(env, &options);
+  assert_int_equal(sweeper->totals.deleted, 3000);
   assert_int_equal(server_keys(env->server), 1000);
   assert_int_equal(server_calls(env->server, "keys"), 0);
   assert_int_equal(server_calls(env->server, "del"), 0);
-  assert_int_equal(server_calls(env->server, "unlink"), broom->totals.matched);
-  broom = sweep_once(env, &options);
-  assert_int_equal(broom->totals.matched, 0);
+  assert_int_equal(server_calls(env->server, "unlink"), sweeper->totals.matched);
+  sweeper = sweep_once(env, &options);
+  assert_int_equal(sweeper->totals.matched, 0);
 }
 
 ENV_TEST(of_one_type) {
@@ -56,12 +56,12 @@ ENV_TEST(of_one_type) {
   server_do(env->server, "ZADD", "belay::set", "1", "1", NULL);
   belay_sweep_options_t options = sweep_options("*", true);
   options.type = "zset";
-  broom_t *broom = sweep_once(env, &options);
-  assert_int_equal(broom->totals.deleted, 1);
-  assert_int_equal(times_found(broom, "belay::set"), 1);
+  sweeper_t *sweeper = sweep_once(env, &options);
+  assert_int_equal(sweeper->totals.deleted, 1);
+  assert_int_equal(times_found(sweeper, "belay::set"), 1);
   options.type = "list";
-  broom = sweep_once(env, &options);
-  assert_int_equal(times_found(broom, "belay::list"), 1);
+  sweeper = sweep_once(env, &options);
+  assert_int_equal(times_found(sweeper, "belay::list"), 1);
   assert_int_equal(server_keys(env->server), 100);
 }
 
@@ -119,23 +119,23 @@ static bool matches(const char *key, const char *space, const char *pattern) {
 static unsigned compare(env_t *env, belay_client_t *client, model_t *m, const char *space,
                         const char *pattern, bool remove) {
   const belay_sweep_options_t options = sweep_options(pattern, remove);
-  broom_t *broom = broom_new(env, client, &options);
+  sweeper_t *sweeper = sweeper_new(env, client, &options);
   unsigned expected = 0, left = 0;
-  expect_sweep(broom, 0);
+  expect_sweep(sweeper, 0);
   for (unsigned i = 0; i < m->n; i++) {
     bool match = matches(m->key[i], space, pattern);
     expected += match;
-    assert_int_equal(times_found(broom, m->key[i]) > 0, match);
+    assert_int_equal(times_found(sweeper, m->key[i]) > 0, match);
     if (!match || !remove)
       memmove(m->key[left++], m->key[i], NAME_MAX_LEN);
   }
   m->n = left;
-  assert_int_equal(broom->totals.deleted, remove ? expected : 0);
+  assert_int_equal(sweeper->totals.deleted, remove ? expected : 0);
   assert_int_equal(server_keys(env->server), m->n);
   for (unsigned i = 0; i < m->n; i++)
     if (remove)
       assert_int_equal(server_integer(env->server, "EXISTS", m->key[i], NULL), 1);
-  close_broom(broom);
+  close_sweeper(sweeper);
   return expected;
 }
 
@@ -162,32 +162,32 @@ ENV_TEST(namespaces_and_patterns_as_in_the_model) {
   assert_true(found > 1000 && deleted > 300);
 }
 
-static void write_more(broom_t *broom, broom_event_t event) {
-  server_t *server = broom->env->server;
+static void write_more(sweeper_t *sweeper, sweeper_event_t event) {
+  server_t *server = sweeper->env->server;
   char prefix[32];
-  if (event != BROOM_PROGRESS || broom->progress > 20)
+  if (event != SWEEPER_PROGRESS || sweeper->progress > 20)
     return;
-  snprintf(prefix, sizeof prefix, "belay::new%u-", broom->progress);
-  make_keys(server, prefix, broom->progress % 3 == 0 ? 2000 : 50); /* the table grows */
-  if (broom->progress % 5 == 0)
+  snprintf(prefix, sizeof prefix, "belay::new%u-", sweeper->progress);
+  make_keys(server, prefix, sweeper->progress % 3 == 0 ? 2000 : 50); /* the table grows */
+  if (sweeper->progress % 5 == 0)
     drop_keys(server, "belay::old", 900);
 }
 
 ENV_TEST(keys_found_during_changes) {
-  char key[BROOM_KEY_MAX];
+  char key[SWEEPER_KEY_MAX];
   make_keys(env->server, "belay::stay", 600);
   make_keys(env->server, "belay::old", 1000);
   make_keys(env->server, "else::", 3000);
   belay_sweep_options_t options = sweep_options("[so]*", false);
   options.batch = 100;
-  broom_t *broom = broom_new(env, env->client, &options);
-  broom->then = write_more;
-  expect_sweep(broom, 0);
+  sweeper_t *sweeper = sweeper_new(env, env->client, &options);
+  sweeper->then = write_more;
+  expect_sweep(sweeper, 0);
   for (int i = 1; i <= 600; i++) {
     snprintf(key, sizeof key, "belay::stay%d", i);
-    assert_true(times_found(broom, key) >= 1);
+    assert_true(times_found(sweeper, key) >= 1);
   }
-  assert_true(broom->progress > 20);
+  assert_true(sweeper->progress > 20);
 }
 
 ENV_TEST(it_takes_its_time) {
@@ -197,13 +197,13 @@ ENV_TEST(it_takes_its_time) {
     belay_sweep_options_t options = sweep_options("*", remove == 1);
     options.keys_per_s = 4000;
     options.batch = 100;
-    broom_t *broom = broom_new(env, env->client, &options);
+    sweeper_t *sweeper = sweeper_new(env, env->client, &options);
     int64_t begun = clock_now();
-    expect_sweep(broom, 0);
-    int64_t took = (broom->done_at - begun) / MS;
-    int64_t cost = (int64_t)(broom->totals.scanned + (remove ? broom->totals.matched : 0));
+    expect_sweep(sweeper, 0);
+    int64_t took = (sweeper->done_at - begun) / MS;
+    int64_t cost = (int64_t)(sweeper->totals.scanned + (remove ? sweeper->totals.matched : 0));
     assert_between(took, (cost - 250) / 4, cost / 4 + 2000 * slow());
-    close_broom(broom);
+    close_sweeper(sweeper);
   }
 }
 

@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "support/fixtures/data/ids.h"
-#include "support/fixtures/admin/tours.h"
+#include "support/fixtures/admin/surveys.h"
 
-static tour_report_t report;
+static survey_t report;
 
 static size_t servers_here(void) {
   switch (deployment()) {
@@ -27,7 +27,7 @@ ENV_TEST(all_servers_are_reported) {
   assert_int_equal(sscanf(strchr(own, ':'), ":%40[^\r]", version), 1);
   for (unsigned samples = 1; samples < 8; samples += 3) {
     unsigned primaries = 0, ours = 0;
-    assert_error(tour(env, &report, samples, 0), 0);
+    assert_error(survey(env, &report, samples, 0), 0);
     assert_int_equal(report.n, servers_here());
     for (size_t i = 0; i < report.n; i++) {
       assert_reached(&report.server[i], report.server[i].role, samples);
@@ -45,7 +45,7 @@ ENV_TEST(wrong_local_clock) {
   env_fake_wall(env);
   for (int64_t shift = -90000; shift <= 90000; shift += 180000) {
     fake_wall.shift = shift;
-    assert_error(tour(env, &report, 3, 0), 0);
+    assert_error(survey(env, &report, 3, 0), 0);
     for (size_t i = 0; i < report.n; i++) {
       report.server[i].clock_ahead_us += shift * 1000;
       assert_reached(&report.server[i], report.server[i].role, 3);
@@ -57,7 +57,7 @@ ENV_TEST(wrong_local_clock) {
 ENV_TEST(slow_local_clock) {
   env_fake_wall(env);
   fake_wall.slow = 20;
-  assert_error(tour(env, &report, 1, 0), 0);
+  assert_error(survey(env, &report, 1, 0), 0);
   for (size_t i = 0; i < report.n; i++)
     assert_reached(&report.server[i], report.server[i].role, 1);
 }
@@ -70,7 +70,7 @@ TEST(connections_are_closed) {
   env_until(env, env->pongs == 1);
   char clients[32];
   for (int i = 0; i < 3; i++) {
-    assert_error(tour(env, &report, 2, 0), 0);
+    assert_error(survey(env, &report, 2, 0), 0);
     int rounds = 0;
     do {
       const char *info = server_string(env->server, "INFO", "clients", NULL);
@@ -88,17 +88,17 @@ TEST(unreachable_server) {
     skip();
   env_t *env = env_open(NULL);
   server_kill(env->server);
-  assert_error(tour(env, &report, 3, 200), 0);
+  assert_error(survey(env, &report, 3, 200), 0);
   assert_int_equal(report.n, 1);
   assert_error(report.server[0].status, BELAY_EUNREACHABLE);
   assert_int_equal(report.server[0].role, BELAY_ROLE_UNKNOWN);
   assert_int_equal(report.server[0].samples, 0);
   assert_true(report.server[0].address[0] != '\0');
   server_restart(env->server);
-  assert_error(tour(env, &report, 3, 0), 0);
+  assert_error(survey(env, &report, 3, 0), 0);
   assert_reached(&report.server[0], BELAY_ROLE_PRIMARY, 3);
   server_pause(env->server);
-  assert_error(tour(env, &report, 3, 200), 0);
+  assert_error(survey(env, &report, 3, 200), 0);
   assert_true(report.server[0].status != 0);
   server_resume(env->server);
   env_close(env);
@@ -109,7 +109,7 @@ TEST(wrong_password) {
   belay_client_options_t options = client_options();
   options.password = "wrong";
   env_t *env = env_open_with(server_start(&(server_options_t){.password = "right"}), &options);
-  assert_error(tour(env, &report, 3, 0), 0);
+  assert_error(survey(env, &report, 3, 0), 0);
   assert_error(report.server[0].status, BELAY_EAUTH);
   env_close(env);
 }
@@ -117,7 +117,7 @@ TEST(wrong_password) {
 ENV_TEST(cancel_at_any_time) {
   unsigned well = 0, canceled = 0;
   for (int turns = 0; turns < 60; turns++) {
-    assert_error(begin_tour(env, &report, 2, 0), 0);
+    assert_error(begin_survey(env, &report, 2, 0), 0);
     assert_error(belay_topology_read(env->client, &report.request, 2, NULL), BELAY_EINVAL);
     for (int i = 0; i < turns && report.calls == 0; i++)
       (void)uv_run(&env->loop, UV_RUN_ONCE);
@@ -134,7 +134,7 @@ ENV_TEST(cancel_at_any_time) {
 TEST(close_at_any_time) {
   for (int turns = 0; turns < 24; turns++) {
     env_t *env = env_open(NULL);
-    assert_error(begin_tour(env, &report, 2, 0), 0);
+    assert_error(begin_survey(env, &report, 2, 0), 0);
     for (int i = 0; i < turns && report.calls == 0; i++)
       (void)uv_run(&env->loop, UV_RUN_ONCE);
     if (turns % 2 == 0)

@@ -3,39 +3,42 @@
 
 #include "support/deployments/cluster.h"
 #include "support/deployments/group.h"
-#include "support/fixtures/admin/tours.h"
+#include "support/fixtures/admin/surveys.h"
 
-static tour_report_t report;
+static survey_t report;
 
 static void expect_three(replicas_t *replicas) {
   assert_int_equal(report.n, 3);
   for (unsigned i = 0; i < 3; i++) {
     const belay_topology_server_t *server =
-        toured(&report, server_port(replicas_node(replicas, i)));
+        surveyed_server(&report, server_port(replicas_node(replicas, i)));
     assert_reached(server, i == 0 ? BELAY_ROLE_PRIMARY : BELAY_ROLE_REPLICA, 4);
     assert_int_equal(server->replicas, i == 0 ? 2 : 0);
     assert_int_equal(server->in_sync, i > 0);
     if (i > 0)
-      assert_ptr_equal(toured(&report, server_port(replicas_node(replicas, 0))),
-                       toured(&report, (int)strtol(strrchr(server->primary, ':') + 1, NULL, 10)));
+      assert_ptr_equal(
+          surveyed_server(&report, server_port(replicas_node(replicas, 0))),
+          surveyed_server(&report, (int)strtol(strrchr(server->primary, ':') + 1, NULL, 10)));
   }
 }
 
 TEST_ON(a_primary_and_its_replicas, replicas,
         replicas_start(&(replicas_options_t){.password = "sesame"})) {
   env_t *env = env_open_at(replicas_url(replicas), NULL);
-  assert_error(tour(env, &report, 4, 0), 0);
+  assert_error(survey(env, &report, 4, 0), 0);
   expect_three(replicas);
   server_kill(replicas_node(replicas, 1));
-  assert_error(tour(env, &report, 4, 500), 0);
+  assert_error(survey(env, &report, 4, 500), 0);
   assert_int_equal(report.n, 3);
-  assert_error(toured(&report, server_port(replicas_node(replicas, 1)))->status,
+  assert_error(surveyed_server(&report, server_port(replicas_node(replicas, 1)))->status,
                BELAY_EUNREACHABLE);
-  assert_reached(toured(&report, server_port(replicas_node(replicas, 2))), BELAY_ROLE_REPLICA, 4);
+  assert_reached(surveyed_server(&report, server_port(replicas_node(replicas, 2))),
+                 BELAY_ROLE_REPLICA, 4);
   server_kill(replicas_node(replicas, 0)); /* without a primary, all servers have the same result */
-  assert_error(tour(env, &report, 4, 500), 0);
+  assert_error(survey(env, &report, 4, 500), 0);
   assert_int_equal(report.n, 3);
-  const belay_topology_server_t *left = toured(&report, server_port(replicas_node(replicas, 2)));
+  const belay_topology_server_t *left =
+      surveyed_server(&report, server_port(replicas_node(replicas, 2)));
   assert_error(left->status, 0);
   assert_false(left->in_sync);
   env_close(env);
@@ -49,7 +52,7 @@ TEST_ON(names, replicas, replicas_start(NULL)) {
                  servers_are_secure() ? "rediss+replicas" : "redis+replicas", server_login(primary),
                  server_port(primary));
   env_t *env = env_open_at(url, NULL);
-  assert_error(tour(env, &report, 4, 0), 0);
+  assert_error(survey(env, &report, 4, 0), 0);
   expect_three(replicas);
   assert_true(strncmp(report.server[0].address, "localhost:", 10) == 0);
   env_close(env);
@@ -57,28 +60,28 @@ TEST_ON(names, replicas, replicas_start(NULL)) {
 
 TEST_ON(behind_sentinels, group, group_start(&(group_options_t){.nodes = {.password = "sesame"}})) {
   env_t *env = env_open_at(group_url(group), NULL);
-  assert_error(tour(env, &report, 4, 0), 0);
+  assert_error(survey(env, &report, 4, 0), 0);
   expect_three(group_replicas(group));
   env_close(env);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_kill(group_sentinel(group, i));
   env = env_open_at(group_url(group), NULL); /* it knows nobody */
-  assert_error(tour(env, &report, 4, 300), BELAY_ENOSENTINEL);
+  assert_error(survey(env, &report, 4, 300), BELAY_ENOSENTINEL);
   env_close(env);
 }
 
 TEST_ON(a_cluster, cluster, cluster_start(NULL)) {
   env_t *env = env_open_at(cluster_url(cluster), NULL);
   for (int i = 0; i < 2; i++) {
-    assert_error(tour(env, &report, 4, 0), 0);
+    assert_error(survey(env, &report, 4, 0), 0);
     assert_int_equal(report.n, 6);
     for (unsigned k = 0; k < 6; k++)
-      assert_reached(toured(&report, server_port(cluster_node(cluster, k))),
+      assert_reached(surveyed_server(&report, server_port(cluster_node(cluster, k))),
                      k < 3 ? BELAY_ROLE_PRIMARY : BELAY_ROLE_REPLICA, 4);
   }
   assert_int_equal(env->warnings, 0);
   server_kill(cluster_node(cluster, 4));
-  assert_error(tour(env, &report, 4, 500), 0);
+  assert_error(survey(env, &report, 4, 500), 0);
   env_close(env);
 }
 
@@ -87,10 +90,11 @@ TEST_ON(a_cluster, cluster, cluster_start(NULL)) {
 TEST_ON(first_node_down, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   server_kill(cluster_node(cluster, 0));
   env_t *env = env_open_at(cluster_url(cluster), NULL);
-  assert_error(tour(env, &report, 4, 1500 * slow()), 0);
+  assert_error(survey(env, &report, 4, 1500 * slow()), 0);
   assert_int_equal(report.n, 3);
   for (unsigned i = 0; i < 3; i++) {
-    const belay_topology_server_t *server = toured(&report, server_port(cluster_node(cluster, i)));
+    const belay_topology_server_t *server =
+        surveyed_server(&report, server_port(cluster_node(cluster, i)));
     if (i > 0)
       assert_reached(server, BELAY_ROLE_PRIMARY, 4);
     else
@@ -105,7 +109,7 @@ TEST_ON(late_sentinels, group, group_start(NULL)) {
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_pause(group_sentinel(group, i));
   int64_t timeout_ms = 4500 * slow();
-  assert_error(begin_tour(env, &report, 4, timeout_ms), 0);
+  assert_error(begin_survey(env, &report, 4, timeout_ms), 0);
   env_run_for(env, timeout_ms / 2);
   assert_int_equal(report.calls, 0);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)

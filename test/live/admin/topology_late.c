@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #include "support/deployments/fake.h"
-#include "support/fixtures/admin/tours.h"
+#include "support/fixtures/admin/surveys.h"
 
-static tour_report_t report;
+static survey_t report;
 
 typedef int getaddrinfo_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
@@ -57,7 +57,7 @@ TEST(hanging_lookup) {
   env_t *env;
   fake_t *fake = fake_open(&env);
   for (int i = 0; i < 2; i++) {
-    assert_error(tour(env, &report, 2, 300 * slow()), 0);
+    assert_error(survey(env, &report, 2, 300 * slow()), 0);
     assert_true(atomic_load(&hangs));
     assert_int_equal(report.n, 2);
     assert_error(report.server[0].status, 0);
@@ -77,7 +77,7 @@ TEST(close_waits_for_the_lookup) {
       env_t *env;
       fake_t *fake = fake_open(&env);
       atomic_store(&lookups, 0);
-      assert_error(begin_tour(env, &report, 2, prompt_ms()), 0);
+      assert_error(begin_survey(env, &report, 2, prompt_ms()), 0);
       env_until(env, atomic_load(&lookups) > 0); /* it has named the other */
       env_until(env, calls == 0 || report.calls == 1);
       assert_error(all ? begin_belay_close(env) : begin_client_close(env), 0);

@@ -10,30 +10,30 @@
 
 BLOOM_TEST(added_items_are_found, bloom_options(1000, 1e-6)) {
   assert_int_equal(server_keys(env->server), 0); /* nothing was sent */
-  assert_false(sift_exists(sieve, "a"));
-  assert_true(sift_add(sieve, "a"));
-  assert_false(sift_add(sieve, "a"));
-  assert_true(sift_exists(sieve, "a"));
-  assert_false(sift_exists(sieve, "b"));
-  assert_false(sift_exists(sieve, "")); /* the empty item is an item */
-  assert_true(sift_add(sieve, ""));
-  assert_false(sift_add(sieve, ""));
-  sift_t sift = {0};
-  expect_sift(&sift, begin_sift_exists(sieve, &sift, NULL, 0), 0);
-  assert_true(sift.answer);
+  assert_false(filter_exists(filter, "a"));
+  assert_true(filter_add(filter, "a"));
+  assert_false(filter_add(filter, "a"));
+  assert_true(filter_exists(filter, "a"));
+  assert_false(filter_exists(filter, "b"));
+  assert_false(filter_exists(filter, "")); /* the empty item is an item */
+  assert_true(filter_add(filter, ""));
+  assert_false(filter_add(filter, ""));
+  filter_op_t op = {0};
+  expect_filter_op(&op, begin_filter_exists(filter, &op, NULL, 0), 0);
+  assert_true(op.answer);
   assert_int_equal(server_keys(env->server), 2);
   expect_ttls(env->server);
 }
 
 BLOOM_TEST(one_command_per_operation, bloom_options(1000, 0.01)) {
-  sift_t sift = {0};
-  expect_sift(&sift, begin_open_sieve(sieve, &sift), 0);
+  filter_op_t op = {0};
+  expect_filter_op(&op, begin_filter_open(filter, &op), 0);
   uint64_t commands = client_stats(env).commands;
   for (int i = 0; i < 10; i++)
-    (void)sift_add(sieve, "a");
+    (void)filter_add(filter, "a");
   for (int i = 0; i < 10; i++)
-    assert_true(sift_exists(sieve, "a"));
-  (void)sift_many(sieve, true, sift_items(0, 10), 10, NULL);
+    assert_true(filter_exists(filter, "a"));
+  (void)filter_many(filter, true, filter_items(0, 10), 10, NULL);
   assert_int_equal(client_stats(env).commands - commands, 21);
   assert_int_equal(server_calls(env->server, "bitfield"), 10);
   assert_int_equal(server_calls(env->server, "bitfield_ro"), 10);
@@ -42,26 +42,26 @@ BLOOM_TEST(one_command_per_operation, bloom_options(1000, 0.01)) {
 /* Of two equal items in one request the first is new, in every encoding. */
 static void many_of(size_t n, int64_t capacity, bool bulk) {
   env_t *env = env_open(NULL);
-  sieve_t sieve;
-  static bool answers[SIFT_MAX];
-  sieve_new(&sieve, env, capacity, 1e-9);
+  filter_t filter;
+  static bool answers[FILTER_ITEMS_MAX];
+  filter_new(&filter, env, capacity, 1e-9);
   belay_bytes_t *items = malloc(2 * n * sizeof *items);
-  const belay_bytes_t *fresh = sift_items(0, n);
+  const belay_bytes_t *fresh = filter_items(0, n);
   for (size_t i = 0; i < 2 * n; i++)
     items[i] = fresh[i / 2];
-  sift_many(&sieve, false, items, 2 * n, answers);
+  filter_many(&filter, false, items, 2 * n, answers);
   for (size_t i = 0; i < 2 * n; i++)
     assert_false(answers[i]);
-  sift_many(&sieve, true, items, 2 * n, answers);
+  filter_many(&filter, true, items, 2 * n, answers);
   for (size_t i = 0; i < 2 * n; i++)
     assert_int_equal(answers[i], i % 2 == 0);
-  sift_many(&sieve, true, items, 2 * n, answers);
+  filter_many(&filter, true, items, 2 * n, answers);
   for (size_t i = 0; i < 2 * n; i++)
     assert_false(answers[i]);
-  sift_many(&sieve, false, items, 2 * n, answers);
+  filter_many(&filter, false, items, 2 * n, answers);
   for (size_t i = 0; i < 2 * n; i++)
     assert_true(answers[i]);
-  sift_many(&sieve, false, sift_items(n, n), n, answers);
+  filter_many(&filter, false, filter_items(n, n), n, answers);
   for (size_t i = 0; i < n; i++)
     assert_false(answers[i]);
   assert_true((server_calls(env->server, "bitop") > 0) == bulk);
@@ -82,48 +82,48 @@ TEST(many_at_once) {
 ENV_TEST(million_items_are_found) {
   enum { BATCH = 50000 };
   static bool answers[BATCH];
-  sieve_t sieve;
+  filter_t filter;
   const int64_t n = 1000000 / (slow() > 1 ? 10 : 1);
-  sieve_new(&sieve, env, n, 0.01);
+  filter_new(&filter, env, n, 0.01);
   int64_t new = 0;
   for (int64_t i = 0; i < n; i += BATCH) {
-    sift_many(&sieve, true, sift_items((uint64_t)i, BATCH), BATCH, answers);
+    filter_many(&filter, true, filter_items((uint64_t)i, BATCH), BATCH, answers);
     for (int j = 0; j < BATCH; j++)
       new += answers[j];
   }
   for (int64_t i = 0; i < n; i += BATCH) {
-    sift_many(&sieve, false, sift_items((uint64_t)i, BATCH), BATCH, answers);
+    filter_many(&filter, false, filter_items((uint64_t)i, BATCH), BATCH, answers);
     for (int j = 0; j < BATCH; j++)
       if (!answers[j])
         fail_msg("%lld is missed", (long long)i + j);
   }
   assert_between(new, n - n / 100, n);
-  belay_bloom_info_t info = sift_info(&sieve);
+  belay_bloom_info_t info = filter_info(&filter);
   assert_between(info.items, n - n / 100, n + n / 100);
 }
 
 /* Bit by bit, as a bitmap, one item at a time: the same as in memory. */
 static void compare_with_memory(const belay_bloom_options_t *options, size_t n) {
   env_t *env = env_open(NULL);
-  sieve_t sieve;
+  filter_t filter;
   belay_bloomset_t *set;
-  static bool answers[SIFT_MAX];
+  static bool answers[FILTER_ITEMS_MAX];
   assert_error(belay_bloomset_new(options, NULL, &set), 0);
-  sieve_of(&sieve, env, env->client, options);
+  filter_of(&filter, env, env->client, options);
   const size_t batches[] = {1, 5, n, n / 2};
   uint64_t from = 0;
   for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
-    const belay_bytes_t *items = sift_items(from, batches[b]);
-    sift_many(&sieve, true, items, batches[b], answers);
+    const belay_bytes_t *items = filter_items(from, batches[b]);
+    filter_many(&filter, true, items, batches[b], answers);
     for (size_t i = 0; i < batches[b]; i++)
       assert_int_equal(answers[i], belay_bloomset_add(set, items[i]));
-    items = sift_items(from / 2, batches[b] * 2);
-    sift_many(&sieve, false, items, batches[b] * 2, answers);
+    items = filter_items(from / 2, batches[b] * 2);
+    filter_many(&filter, false, items, batches[b] * 2, answers);
     for (size_t i = 0; i < batches[b] * 2; i++)
       assert_int_equal(answers[i], belay_bloomset_exists(set, items[i]));
     from += batches[b];
   }
-  belay_bloom_info_t there = sift_info(&sieve), here;
+  belay_bloom_info_t there = filter_info(&filter), here;
   belay_bloomset_info(set, &here);
   for (unsigned s = 0; s < here.segments; s++) {
     char key[64];
@@ -165,14 +165,14 @@ TEST(same_bits_as_in_memory) {
 
 BLOOM_TEST(other_options_are_a_mismatch, bloom_options(1000, 0.01)) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
-  assert_true(sift_add(sieve, "a"));
-  belay_bloom_info_t before = sift_info(sieve);
+  assert_true(filter_add(filter, "a"));
+  belay_bloom_info_t before = filter_info(filter);
   for (int i = 0; i < 4; i++) {
     static const char *const details[] = {
         CONFIG ": it has another number of bits", CONFIG ": it has another number of hashes",
         CONFIG ": it has another seed", CONFIG ": its items are not hashed under a key"};
     belay_bloom_options_t o = bloom_options(1000, 0.01);
-    sieve_t other;
+    filter_t other;
     if (i == 0)
       o.capacity = 1001;
     else if (i == 1)
@@ -181,30 +181,30 @@ BLOOM_TEST(other_options_are_a_mismatch, bloom_options(1000, 0.01)) {
       o.seed = 1;
     else
       o.key = key;
-    sieve_of(&other, env, env->client, &o);
+    filter_of(&other, env, env->client, &o);
     assert_string_equal(expect_exists_fails(&other, "a", BELAY_EMISMATCH), details[i]);
     assert_string_equal(expect_add_fails(&other, "a", BELAY_EMISMATCH), details[i]);
     assert_string_equal(expect_open_fails(&other, BELAY_EMISMATCH), details[i]);
   }
-  belay_bloom_info_t after = sift_info(sieve);
+  belay_bloom_info_t after = filter_info(filter);
   assert_int_equal(after.bits_set, before.bits_set);
   assert_true(after.generation == before.generation);
-  assert_true(sift_exists(sieve, "a"));
+  assert_true(filter_exists(filter, "a"));
 }
 
 /* Who knows the name alone can use it. */
 static void expect_made(const belay_bloom_options_t *options) {
   env_t *env = env_open(NULL);
-  sieve_t maker, stranger, user;
-  sift_t sift = {0};
+  filter_t maker, different, user;
+  filter_op_t op = {0};
   belay_bloom_options_t other = bloom_options(1, 0.5);
-  sieve_of(&stranger, env, env->client, &other);
-  expect_sift(&sift, begin_sift_made(&stranger, &sift), BELAY_EABSENT);
+  filter_of(&different, env, env->client, &other);
+  expect_filter_op(&op, begin_filter_made(&different, &op), BELAY_EABSENT);
   assert_int_equal(server_keys(env->server), 0); /* nothing was created */
-  sieve_of(&maker, env, env->client, options);
-  assert_true(sift_add(&maker, "a"));
-  expect_sift(&sift, begin_sift_made(&stranger, &sift), 0);
-  belay_bloom_options_t made = sift.made;
+  filter_of(&maker, env, env->client, options);
+  assert_true(filter_add(&maker, "a"));
+  expect_filter_op(&op, begin_filter_made(&different, &op), 0);
+  belay_bloom_options_t made = op.made;
   assert_null(made.name.data);
   assert_int_equal(made.kind, options->kind);
   assert_int_equal(made.capacity, options->capacity);
@@ -213,10 +213,10 @@ static void expect_made(const belay_bloom_options_t *options) {
   assert_true(options->capacity == 0 || made.error_rate == options->error_rate);
   assert_int_equal(made.ttl_ms == 0, options->ttl_ms == 0);
   made.name = options->name;
-  sieve_of(&user, env, env->client, &made);
-  assert_true(sift_exists(&user, "a"));
-  assert_true(sift_add(&user, "b"));
-  assert_true(sift_exists(&maker, "b"));
+  filter_of(&user, env, env->client, &made);
+  assert_true(filter_exists(&user, "a"));
+  assert_true(filter_add(&user, "b"));
+  assert_true(filter_exists(&maker, "b"));
   env_close(env);
 }
 
@@ -240,55 +240,55 @@ TEST(options_of_an_existing_filter) {
 }
 
 BLOOM_TEST(options_of_a_foreign_value, bloom_options(1000, 0.01)) {
-  sift_t sift = {0};
+  filter_op_t op = {0};
   server_do(env->server, "SET", CONFIG, "hello", NULL);
-  expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EMISMATCH);
-  assert_string_equal(sift.detail, CONFIG ": it holds no configuration of a Bloom filter");
+  expect_filter_op(&op, begin_filter_made(filter, &op), BELAY_EMISMATCH);
+  assert_string_equal(op.detail, CONFIG ": it holds no configuration of a Bloom filter");
   server_do(env->server, "DEL", CONFIG, NULL);
   server_do(env->server, "RPUSH", CONFIG, "hello", NULL);
-  expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EWRONGTYPE);
+  expect_filter_op(&op, begin_filter_made(filter, &op), BELAY_EWRONGTYPE);
 }
 
 BLOOM_TEST(foreign_values_are_kept, bloom_options(1000, 0.01)) {
   server_do(env->server, "SET", CONFIG, "hello", NULL);
-  assert_string_equal(expect_add_fails(sieve, "a", BELAY_EMISMATCH),
+  assert_string_equal(expect_add_fails(filter, "a", BELAY_EMISMATCH),
                       CONFIG ": it holds no configuration of a Bloom filter");
   assert_string_equal(server_string(env->server, "GET", CONFIG, NULL), "hello");
   server_do(env->server, "DEL", CONFIG, NULL);
   server_do(env->server, "RPUSH", CONFIG, "hello", NULL);
-  const char *detail = expect_add_fails(sieve, "a", BELAY_EWRONGTYPE);
+  const char *detail = expect_add_fails(filter, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, CONFIG));
-  sift_t sift = {0};
-  expect_sift(&sift, begin_sift_clear(sieve, &sift), BELAY_EWRONGTYPE);
+  filter_op_t op = {0};
+  expect_filter_op(&op, begin_filter_clear(filter, &op), BELAY_EWRONGTYPE);
   assert_int_equal(server_keys(env->server), 1);
   server_do(env->server, "DEL", CONFIG, NULL);
   server_do(env->server, "RPUSH", SEGMENT, "hello", NULL);
-  detail = expect_add_fails(sieve, "a", BELAY_EWRONGTYPE);
+  detail = expect_add_fails(filter, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, SEGMENT));
   server_do(env->server, "DEL", SEGMENT, NULL);
-  assert_true(sift_add(sieve, "a"));
+  assert_true(filter_add(filter, "a"));
   server_do(env->server, "DEL", SEGMENT, NULL);
   server_do(env->server, "RPUSH", SEGMENT, "hello", NULL);
-  detail = expect_exists_fails(sieve, "a", BELAY_EWRONGTYPE);
+  detail = expect_exists_fails(filter, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, SEGMENT));
 }
 
 BLOOM_TEST(arguments_are_checked, bloom_options(1000, 0.01)) {
-  sift_t sift = {0};
+  filter_op_t op = {0};
   const belay_bytes_t wrong = {.data = NULL, .len = 1};
-  assert_error(begin_sift_add(sieve, &sift, NULL, 1), BELAY_EINVAL);
-  assert_error(begin_sift_add(sieve, &sift, "a", BELAY_BLOOM_ITEM_MAX + 1), BELAY_EINVAL);
-  assert_error(begin_sift_many(sieve, &sift, true, &wrong, 1), BELAY_EINVAL);
-  assert_error(begin_sift_many(sieve, &sift, true, NULL, 1), BELAY_EINVAL);
-  assert_error(begin_sift_many(sieve, &sift, true, &wrong, 0), BELAY_EINVAL);
-  assert_error(begin_sift_many(sieve, &sift, false, &wrong, BELAY_BLOOM_ITEMS_MAX + 1),
+  assert_error(begin_filter_add(filter, &op, NULL, 1), BELAY_EINVAL);
+  assert_error(begin_filter_add(filter, &op, "a", BELAY_BLOOM_ITEM_MAX + 1), BELAY_EINVAL);
+  assert_error(begin_filter_many(filter, &op, true, &wrong, 1), BELAY_EINVAL);
+  assert_error(begin_filter_many(filter, &op, true, NULL, 1), BELAY_EINVAL);
+  assert_error(begin_filter_many(filter, &op, true, &wrong, 0), BELAY_EINVAL);
+  assert_error(begin_filter_many(filter, &op, false, &wrong, BELAY_BLOOM_ITEMS_MAX + 1),
                BELAY_EINVAL);
   assert_int_equal(server_keys(env->server), 0);
 }
 
 BLOOM_TEST_OF(all_keys_end_together, bloom_options(5000000, 0.01), o.ttl_ms = 100000) {
-  assert_true(sift_add(sieve, "a"));
-  sift_many(sieve, true, sift_items(0, 40000), 40000, NULL); /* as bitmaps */
+  assert_true(filter_add(filter, "a"));
+  filter_many(filter, true, filter_items(0, 40000), 40000, NULL); /* as bitmaps */
   assert_true(server_calls(env->server, "bitop") > 0);
   assert_int_equal(server_keys(env->server), 3);
   const char *const keys[] = {CONFIG, SEGMENT, "belay::bloom::{seen::1}"};
@@ -297,25 +297,25 @@ BLOOM_TEST_OF(all_keys_end_together, bloom_options(5000000, 0.01), o.ttl_ms = 10
     assert_between(server_integer(env->server, "PTTL", keys[i], NULL), 50000, 100000);
     assert_true(server_integer(env->server, "PEXPIRETIME", keys[i], NULL) == ends);
   }
-  assert_between(sift_info(sieve).remaining_ms, 50000, 100000);
+  assert_between(filter_info(filter).remaining_ms, 50000, 100000);
 }
 
 BLOOM_TEST_OF(filter_without_ttl, bloom_options(1000, 0.01), o.ttl_ms = 0) {
-  sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
+  filter_many(filter, true, filter_items(0, 1000), 1000, NULL);
   assert_true(server_calls(env->server, "bitop") > 0);
   assert_int_equal(server_integer(env->server, "PTTL", CONFIG, NULL), -1);
   assert_int_equal(server_integer(env->server, "PTTL", SEGMENT, NULL), -1);
   assert_int_equal(server_keys(env->server), 2);
-  assert_int_equal(sift_info(sieve).remaining_ms, -1);
+  assert_int_equal(filter_info(filter).remaining_ms, -1);
 }
 
 BLOOM_TEST_OF(expired_filter_is_created_again, bloom_options(1000, 1e-6), o.ttl_ms = 1000) {
-  assert_true(sift_add(sieve, "a"));
-  int64_t generation = sift_info(sieve).generation;
+  assert_true(filter_add(filter, "a"));
+  int64_t generation = filter_info(filter).generation;
   env_run_for(env, 1100);
-  (void)expect_add_fails(sieve, "a", BELAY_ELOST);
+  (void)expect_add_fails(filter, "a", BELAY_ELOST);
   assert_int_equal(server_keys(env->server), 0); /* nothing is left of that */
-  assert_true(sift_add(sieve, "a"));
-  assert_true(sift_info(sieve).generation != generation);
+  assert_true(filter_add(filter, "a"));
+  assert_true(filter_info(filter).generation != generation);
   expect_ttls(env->server);
 }

@@ -20,7 +20,7 @@ typedef struct model {
 typedef struct game {
   env_t *env;
   belay_bloom_options_t options;
-  sieve_t users[USERS];
+  filter_t users[USERS];
   model_t model;
   unsigned segments;
   uint64_t random;
@@ -73,14 +73,14 @@ static void play_item(game_t *game, unsigned user, bool add) {
   char item[16];
   bool expected;
   (void)snprintf(item, sizeof item, "%u", below(game, ITEMS));
-  sift_t sift = {0};
-  sieve_t *sieve = &game->users[user];
+  filter_op_t op = {0};
+  filter_t *filter = &game->users[user];
   int error = model_item(game, user, item, add, &expected);
-  assert_error(add ? begin_sift_add(sieve, &sift, item, strlen(item))
-                   : begin_sift_exists(sieve, &sift, item, strlen(item)),
+  assert_error(add ? begin_filter_add(filter, &op, item, strlen(item))
+                   : begin_filter_exists(filter, &op, item, strlen(item)),
                0);
-  assert_error(end_of_sift(&sift), error);
-  assert_int_equal(sift.answer, expected);
+  assert_error(end_of_filter_op(&op), error);
+  assert_int_equal(op.answer, expected);
   game->losses += error != 0;
   game->answers += error == 0;
 }
@@ -105,8 +105,8 @@ static void play_many(game_t *game, unsigned user, bool add) {
     if (one != 0)
       error = one;
   }
-  sift_t sift = {.answers = answers};
-  expect_sift(&sift, begin_sift_many(&game->users[user], &sift, add, items, n), error);
+  filter_op_t op = {.answers = answers};
+  expect_filter_op(&op, begin_filter_many(&game->users[user], &op, add, items, n), error);
   game->losses += error != 0;
   game->answers += error == 0;
   for (uint32_t i = 0; i < n && error == 0; i++)
@@ -130,7 +130,7 @@ static void play_loss(game_t *game) {
 }
 
 static void play_clear(game_t *game, unsigned user) {
-  sift_clear(&game->users[user]);
+  filter_clear(&game->users[user]);
   if (game->model.set != NULL)
     model_end(&game->model);
   game->model.known[user] = 0;
@@ -147,9 +147,9 @@ static bool any_lost(const game_t *game) {
 static void play_info(game_t *game, unsigned user) {
   model_t *m = &game->model;
   belay_bloom_info_t expected;
-  sift_t sift = {0};
-  assert_error(begin_sift_info(&game->users[user], &sift), 0);
-  int error = end_of_sift(&sift);
+  filter_op_t op = {0};
+  assert_error(begin_filter_info(&game->users[user], &op), 0);
+  int error = end_of_filter_op(&op);
   if (m->set == NULL && m->known[user] != 0) {
     m->known[user] = 0;
     assert_error(error, BELAY_ELOST);
@@ -161,7 +161,7 @@ static void play_info(game_t *game, unsigned user) {
   assert_error(error, any_lost(game) ? BELAY_ELOST : 0);
   belay_bloomset_info(m->set, &expected);
   if (error == 0)
-    assert_int_equal(sift.info.bits_set, expected.bits_set);
+    assert_int_equal(op.info.bits_set, expected.bits_set);
 }
 
 static void check_bits(game_t *game) {
@@ -205,7 +205,7 @@ static void play(const belay_bloom_options_t *options, unsigned operations) {
   for (unsigned i = 0; i < USERS; i++) {
     belay_client_t *client =
         i == 0 ? game.env->client : env_connect(game.env, server_url(game.env->server), NULL);
-    sieve_of(&game.users[i], game.env, client, options);
+    filter_of(&game.users[i], game.env, client, options);
   }
   for (unsigned i = 0; i < operations / (slow() > 1 ? 4 : 1); i++)
     step(&game);

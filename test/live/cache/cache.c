@@ -261,59 +261,59 @@ CACHE_TEST_OF(how_a_load_is_not_ended, cache->loading = LOAD_BY_TEST) {
 }
 
 /* A loader of its own: it remembers what it was given, and may do more. */
-typedef struct keeper {
+typedef struct kept_load {
   cache_t cache;
   belay_cache_load_t *load;
   const char *key;
   size_t key_len;
   bool closes;
-} keeper_t;
+} kept_load_t;
 
 static void keep_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
-  keeper_t *keeper = arg;
-  keeper->load = load;
-  keeper->key = key;
-  keeper->key_len = key_len;
-  if (keeper->closes)
-    assert_error(begin_close_cache(&keeper->cache), 0);
+  kept_load_t *kept = arg;
+  kept->load = load;
+  kept->key = key;
+  kept->key_len = key_len;
+  if (kept->closes)
+    assert_error(begin_close_cache(&kept->cache), 0);
 }
 
-static void keeper_new(keeper_t *keeper, env_t *env) {
-  belay_cache_options_t options = cache_options(&keeper->cache);
+static void kept_load_open(kept_load_t *kept, env_t *env) {
+  belay_cache_options_t options = cache_options(&kept->cache);
   options.load = keep_load;
-  options.arg = keeper;
-  cache_open(&keeper->cache, env, &options);
+  options.arg = kept;
+  cache_open(&kept->cache, env, &options);
 }
 
 /* Its key is there until it is ended, and so is its memory, whatever ends before: the get, the
  * cache, belay. */
 ENV_TEST(a_load_outlives_everything) {
-  keeper_t keeper = {0};
+  kept_load_t kept = {0};
   get_t get = {0};
-  keeper_new(&keeper, env);
-  start_get(&keeper.cache, &get, "home");
-  env_until(env, keeper.load != NULL);
+  kept_load_open(&kept, env);
+  start_get(&kept.cache, &get, "home");
+  env_until(env, kept.load != NULL);
   assert_error(belay_request_cancel(&get.request), 0);
   expect_got_nothing(&get, BELAY_ECANCELED);
-  assert_true(belay_cache_load_is_wanted(keeper.load));
-  assert_memory_equal(keeper.key, "home", 4);
-  assert_int_equal(keeper.key_len, 4);
+  assert_true(belay_cache_load_is_wanted(kept.load));
+  assert_memory_equal(kept.key, "home", 4);
+  assert_int_equal(kept.key_len, 4);
   assert_error(begin_belay_close(env), 0);
   env_until(env, env->belay_closed == 1);
-  assert_false(belay_cache_load_is_wanted(keeper.load));
-  assert_memory_equal(keeper.key, "home", 4);
-  assert_error(belay_cache_load_done(keeper.load, belay_string("late")), 0);
+  assert_false(belay_cache_load_is_wanted(kept.load));
+  assert_memory_equal(kept.key, "home", 4);
+  assert_error(belay_cache_load_done(kept.load, belay_string("late")), 0);
 }
 
 ENV_TEST(a_loader_that_closes) {
-  keeper_t keeper = {.closes = true};
+  kept_load_t kept = {.closes = true};
   get_t get = {0};
-  keeper_new(&keeper, env);
-  start_get(&keeper.cache, &get, "home");
+  kept_load_open(&kept, env);
+  start_get(&kept.cache, &get, "home");
   expect_got_nothing(&get, BELAY_ECANCELED);
-  env_until(env, keeper.cache.closed == 1);
-  assert_false(belay_cache_load_is_wanted(keeper.load));
-  assert_error(belay_cache_load_failed(keeper.load, 1), 0);
+  env_until(env, kept.cache.closed == 1);
+  assert_false(belay_cache_load_is_wanted(kept.load));
+  assert_error(belay_cache_load_failed(kept.load, 1), 0);
   env_settle(env);
   assert_int_equal(server_integer(env->server, "EXISTS", KEY "::lease", NULL), 0);
 }

@@ -15,77 +15,77 @@
 /* ---- races ---- */
 
 /* Two clients of one server: the way of one of them is long. */
-typedef struct pair {
+typedef struct caches {
   server_t *server;
   relay_t *relay;
   env_t *env;
   cache_t far, near;
-} pair_t;
+} caches_t;
 
-static void pair_open(pair_t *pair) {
-  pair->server = server_start(NULL);
-  pair->relay = relay_start(server_path(pair->server));
-  pair->env = env_open_at(relay_url(pair->relay), NULL);
-  pair->env->server = pair->server;
+static void caches_open(caches_t *caches) {
+  caches->server = server_start(NULL);
+  caches->relay = relay_start(server_path(caches->server));
+  caches->env = env_open_at(relay_url(caches->relay), NULL);
+  caches->env->server = caches->server;
   const belay_cache_options_t options = plain_options();
-  cache_open(&pair->far, pair->env, &options);
-  cache_open_on(&pair->near, pair->env, env_connect(pair->env, server_url(pair->server), NULL),
-                &options);
-  expect_put(&pair->near, "page", "before", true);
+  cache_open(&caches->far, caches->env, &options);
+  cache_open_on(&caches->near, caches->env,
+                env_connect(caches->env, server_url(caches->server), NULL), &options);
+  expect_put(&caches->near, "page", "before", true);
 }
 
-static void pair_close(pair_t *pair) {
-  expect_ttls(pair->server);
-  env_close(pair->env);
-  relay_stop(pair->relay);
+static void caches_close(caches_t *caches) {
+  expect_ttls(caches->server);
+  env_close(caches->env);
+  relay_stop(caches->relay);
 }
 
 /* It has begun, and has not come to storing anything. */
-static void begin_slowly(pair_t *pair, change_t *change) {
-  expect_touch(&pair->far, "page", BELAY_DEFAULT, true); /* it is connected, and knows the time */
-  relay_delay(pair->relay, 100);
-  assert_error(begin_put(&pair->far, change, "page", "old"), 0);
-  while (server_integer(pair->server, "EXISTS", GEN, NULL) == 0)
-    uv_run(&pair->env->loop, UV_RUN_NOWAIT);
+static void begin_slowly(caches_t *caches, change_t *change) {
+  expect_touch(&caches->far, "page", BELAY_DEFAULT, true); /* it is connected, and knows the time */
+  relay_delay(caches->relay, 100);
+  assert_error(begin_put(&caches->far, change, "page", "old"), 0);
+  while (server_integer(caches->server, "EXISTS", GEN, NULL) == 0)
+    uv_run(&caches->env->loop, UV_RUN_NOWAIT);
 }
 
 TEST(an_invalidation_beats_a_put) {
-  pair_t pair;
-  pair_open(&pair);
+  caches_t caches;
+  caches_open(&caches);
   for (int i = 0; i < 2; i++) {
     change_t put = {0};
-    begin_slowly(&pair, &put);
-    expect_invalidate(&pair.near, "page");
-    assert_int_equal(server_keys(pair.server), 0);
+    begin_slowly(&caches, &put);
+    expect_invalidate(&caches.near, "page");
+    assert_int_equal(server_keys(caches.server), 0);
     assert_int_equal(put.ended, 0);
-    relay_delay(pair.relay, (int64_t)i * 10);
+    relay_delay(caches.relay, (int64_t)i * 10);
     assert_error(end_of_change(&put), 0);
     assert_false(put.applied);
-    assert_int_equal(server_keys(pair.server), 0);
-    relay_delay(pair.relay, 0);
-    expect_put(&pair.near, "page", "new", true);
+    assert_int_equal(server_keys(caches.server), 0);
+    relay_delay(caches.relay, 0);
+    expect_put(&caches.near, "page", "new", true);
   }
   belay_cache_stats_t stats;
-  belay_cache_stats(pair.far.handle, &stats);
+  belay_cache_stats(caches.far.handle, &stats);
   assert_int_equal(stats.refused_fills, 2);
   assert_int_equal(stats.fills, 0);
-  pair_close(&pair);
+  caches_close(&caches);
 }
 
 /* The order of two concurrent puts is unknown, so neither their values nor the old one are
  * served. */
 TEST(concurrent_puts) {
-  pair_t pair;
-  pair_open(&pair);
+  caches_t caches;
+  caches_open(&caches);
   change_t put = {0};
-  begin_slowly(&pair, &put);
-  expect_put(&pair.near, "page", "new", true); /* it began and was stored in between */
-  expect_stored(&pair.near, KEY, "new");
-  relay_delay(pair.relay, 0);
+  begin_slowly(&caches, &put);
+  expect_put(&caches.near, "page", "new", true); /* it began and was stored in between */
+  expect_stored(&caches.near, KEY, "new");
+  relay_delay(caches.relay, 0);
   assert_error(end_of_change(&put), 0);
   assert_false(put.applied);
-  assert_int_equal(server_keys(pair.server), 0);
-  pair_close(&pair);
+  assert_int_equal(server_keys(caches.server), 0);
+  caches_close(&caches);
 }
 
 /* One that has begun and not ended is out of the race when a put begins. */
@@ -98,16 +98,16 @@ PLAIN_CACHE_TEST(a_put_beats_a_load) {
 
 /* A load whose generation the server lost is not stored. */
 TEST(a_generation_that_is_lost) {
-  pair_t pair;
-  pair_open(&pair);
+  caches_t caches;
+  caches_open(&caches);
   change_t put = {0};
-  begin_slowly(&pair, &put);
-  server_do(pair.server, "DEL", GEN, NULL);
-  relay_delay(pair.relay, 0);
+  begin_slowly(&caches, &put);
+  server_do(caches.server, "DEL", GEN, NULL);
+  relay_delay(caches.relay, 0);
   assert_error(end_of_change(&put), 0);
   assert_false(put.applied);
-  assert_int_equal(server_keys(pair.server), 0);
-  pair_close(&pair);
+  assert_int_equal(server_keys(caches.server), 0);
+  caches_close(&caches);
 }
 
 /* ---- tables ---- */

@@ -183,11 +183,11 @@ ENV_TEST(a_limiter_that_cannot_answer) {
 
 ENV_TEST(key_not_in_filter) {
   cache_t cache = {0};
-  sieve_t sieve;
-  sieve_new(&sieve, env, 1000, 0.0001);
-  assert_true(sift_add(&sieve, "home"));
+  filter_t filter;
+  filter_new(&filter, env, 1000, 0.0001);
+  assert_true(filter_add(&filter, "home"));
   belay_cache_options_t options = cache_options(&cache);
-  options.filter = sieve.bloom;
+  options.filter = filter.bloom;
   options.absent_ms = 60000;
   cache_open(&cache, env, &options);
   expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -207,17 +207,17 @@ ENV_TEST(key_not_in_filter) {
   assert_in_range(stats.filtered, 1, 2);
   assert_int_equal(stats.misses, 3);
   assert_int_equal(stats.loading, 0);
-  assert_true(sift_add(&sieve, "ghost"));
+  assert_true(filter_add(&filter, "ghost"));
   expect_cached(&cache, "ghost", "ghost#2", BELAY_CACHE_FROM_LOAD);
 }
 
 ENV_TEST(gets_of_fresh_key) {
   cache_t cache = {0};
-  sieve_t sieve;
-  sieve_new(&sieve, env, 1000, 0.0001);
-  assert_true(sift_add(&sieve, "home"));
+  filter_t filter;
+  filter_new(&filter, env, 1000, 0.0001);
+  assert_true(filter_add(&filter, "home"));
   belay_cache_options_t options = cache_options(&cache);
-  options.filter = sieve.bloom;
+  options.filter = filter.bloom;
   options.ttl_ms = 100; /* and so it looks again soon */
   cache_open(&cache, env, &options);
   assert_error(belay_cache_keep_fresh(cache.handle, belay_string("ghost")), 0);
@@ -229,19 +229,19 @@ ENV_TEST(gets_of_fresh_key) {
 
 ENV_TEST(a_filter_that_cannot_answer) {
   cache_t broken = {0}, away = {0};
-  sieve_t sieve, far;
-  sieve_new(&sieve, env, 1000, 0.0001);
-  assert_true(sift_add(&sieve, "home"));
+  filter_t filter, far;
+  filter_new(&filter, env, 1000, 0.0001);
+  assert_true(filter_add(&filter, "home"));
   server_do(env->server, "EVAL",
             "for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('DEL', key) "
             "redis.call('RPUSH', key, 'x') end",
             "0", NULL);
   belay_cache_options_t options = cache_options(&broken);
-  options.filter = sieve.bloom;
+  options.filter = filter.bloom;
   cache_open(&broken, env, &options);
   expect_cached(&broken, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   belay_bloom_options_t blooms = bloom_options(1000, 0.0001);
-  sieve_of(&far, env, nowhere(env), &blooms);
+  filter_of(&far, env, nowhere(env), &blooms);
   options.filter = far.bloom;
   options.arg = &away;
   cache_open(&away, env, &options);
@@ -251,16 +251,16 @@ ENV_TEST(a_filter_that_cannot_answer) {
 
 TEST(of_another_belay) {
   env_t *env = env_open(NULL), *other = env_open(NULL);
-  sieve_t sieve;
+  filter_t filter;
   belay_cache_t *handle;
   cache_t cache = {0};
   belay_cache_options_t options = cache_options(&cache);
   options.limiter = few(other, 1);
   assert_error(belay_cache_new(env->client, &options, &handle), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(env->belay), "limiter"));
-  sieve_new(&sieve, other, 1000, 0.01);
+  filter_new(&filter, other, 1000, 0.01);
   options.limiter = NULL;
-  options.filter = sieve.bloom;
+  options.filter = filter.bloom;
   assert_error(belay_cache_new(env->client, &options, &handle), BELAY_EINVAL);
   assert_null(handle);
   env_close(other);
@@ -274,13 +274,13 @@ ENV_TEST(closing_while_they_are_asked) {
   belay_limit_t limit = bucket_limit(1, S, 1);
   belay_limiter_options_t limits = limiter_options(&limit, 1);
   belay_bloom_options_t blooms = bloom_options(1000, 0.0001);
-  sieve_t sieve;
-  sieve_of(&sieve, env, slow_one, &blooms);
+  filter_t filter;
+  filter_of(&filter, env, slow_one, &blooms);
   belay_cache_options_t options = cache_options(&limited);
   options.limiter = limiter_with(env, slow_one, &limits);
   cache_open(&limited, env, &options);
   options = cache_options(&filtered);
-  options.filter = sieve.bloom;
+  options.filter = filter.bloom;
   cache_open(&filtered, env, &options);
   get_t gets[2] = {0};
   start_get(&limited, &gets[0], "home");

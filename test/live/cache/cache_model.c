@@ -399,7 +399,7 @@ static void step(void) {
 
 /* ---- all of it ---- */
 
-static void open_caches(void) {
+static void caches_open(void) {
   const config_t *config = m.config;
   for (unsigned i = 0; i < PROCESSES; i++) {
     belay_cache_options_t o;
@@ -456,7 +456,7 @@ static void play(void **state) {
   m.env = env_open(NULL);
   for (unsigned i = 0; i < KEYS; i++)
     m.sources[i].version = 1;
-  open_caches();
+  caches_open();
   for (int i = 0; i < STEPS / slow(); i++)
     step();
   int64_t then = clock_now();

@@ -39,7 +39,7 @@ static void lose_a_release(bool goes_on) {
   env_settle(env);
   assert_true(has_lease(scene.server[1]));
   scene_name(&scene, 1, 2);
-  scene_hint(&scene, 0, ORACLE_MASTER);
+  scene_hint(&scene, 0, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops > 0);
   if (goes_on)
     assert_error(pong(env, NULL), 0);
@@ -76,7 +76,7 @@ static void lose_a_lock(bool repeat) {
   server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL);
   assert_error(release(mine), 0);
   scene_name(&scene, 1, 2);
-  scene_hint(&scene, 0, ORACLE_MASTER);
+  scene_hint(&scene, 0, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops > 0);
   if (repeat)
     env_until(env, server_keys(scene.server[1]) == 0);

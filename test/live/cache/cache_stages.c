@@ -61,14 +61,14 @@ static void expect(cache_t *cache, const char *key, int status, unsigned loaded)
 
 ENV_TEST(all_stages_at_once) {
   cache_t cache = {0};
-  sieve_t sieve;
+  filter_t filter;
   belay_limit_t limit = bucket_limit(1, INT64_C(100000000000), TOKENS);
   belay_cache_options_t options = cache_options(&cache);
-  sieve_new(&sieve, env, 1000, 0.0001);
-  assert_true(sift_add(&sieve, "home"));
-  assert_true(sift_add(&sieve, "gone"));
-  assert_true(sift_add(&sieve, "broken"));
-  all_stages(&options, limiter_new(env, &limit, 1), sieve.bloom);
+  filter_new(&filter, env, 1000, 0.0001);
+  assert_true(filter_add(&filter, "home"));
+  assert_true(filter_add(&filter, "gone"));
+  assert_true(filter_add(&filter, "broken"));
+  all_stages(&options, limiter_new(env, &limit, 1), filter.bloom);
   cache_open(&cache, env, &options);
   assert_error(belay_cache_keep_fresh(cache.handle, belay_string("home")), 0); /* that loads it */
   env_until(env, cache_stats(&cache).fills == 1 && cache_stats(&cache).loading == 0);

@@ -10,23 +10,23 @@
 /* ---- any bytes ---- */
 
 /* Loaded here, read there. */
-typedef struct pair {
+typedef struct caches {
   env_t *env;
   cache_t writer, reader;
-} pair_t;
+} caches_t;
 
-static void pair_open(pair_t *pair, const belay_client_options_t *client, size_t max_bytes,
-                      size_t write_compress, size_t read_compress) {
-  *pair = (pair_t){.env = env_open(client), .writer.loading = LOAD_BY_TEST};
-  belay_cache_options_t options = cache_options(&pair->writer);
+static void caches_open(caches_t *caches, const belay_client_options_t *client, size_t max_bytes,
+                        size_t write_compress, size_t read_compress) {
+  *caches = (caches_t){.env = env_open(client), .writer.loading = LOAD_BY_TEST};
+  belay_cache_options_t options = cache_options(&caches->writer);
   options.max_value_bytes = max_bytes;
   options.compress_bytes = write_compress;
-  cache_open(&pair->writer, pair->env, &options);
-  options = bare_options(&pair->reader);
+  cache_open(&caches->writer, caches->env, &options);
+  options = bare_options(&caches->reader);
   options.max_value_bytes = max_bytes;
   options.compress_bytes = read_compress;
-  cache_open_on(&pair->reader, pair->env,
-                env_connect(pair->env, server_url(pair->env->server), client), &options);
+  cache_open_on(&caches->reader, caches->env,
+                env_connect(caches->env, server_url(caches->env->server), client), &options);
 }
 
 static void expect_bytes(get_t *get, const void *value, size_t len, belay_cache_from_t from) {
@@ -38,66 +38,66 @@ static void expect_bytes(get_t *get, const void *value, size_t len, belay_cache_
   get_free(get);
 }
 
-static void expect_through(pair_t *pair, const char *key, const void *value, size_t len) {
+static void expect_through(caches_t *caches, const char *key, const void *value, size_t len) {
   get_t get = {0};
-  start_get(&pair->writer, &get, key);
-  env_until(pair->env, pair->writer.held == 1);
-  assert_error(finish_load_bytes(&pair->writer, value, len), 0);
+  start_get(&caches->writer, &get, key);
+  env_until(caches->env, caches->writer.held == 1);
+  assert_error(finish_load_bytes(&caches->writer, value, len), 0);
   expect_bytes(&get, value, len, BELAY_CACHE_FROM_LOAD);
-  env_until(pair->env, cache_stats(&pair->writer).loading == 0);
-  start_get(&pair->reader, &get, key);
+  env_until(caches->env, cache_stats(&caches->writer).loading == 0);
+  start_get(&caches->reader, &get, key);
   expect_bytes(&get, value, len, BELAY_CACHE_FROM_SERVER);
 }
 
 TEST(any_bytes) {
-  pair_t pair;
+  caches_t caches;
   unsigned char all[256];
-  pair_open(&pair, NULL, 1000, 0, 0);
-  expect_through(&pair, "empty", "", 0);
-  expect_through(&pair, "nothing", NULL, 0);
-  expect_through(&pair, "zero", "\0", 1);
+  caches_open(&caches, NULL, 1000, 0, 0);
+  expect_through(&caches, "empty", "", 0);
+  expect_through(&caches, "nothing", NULL, 0);
+  expect_through(&caches, "zero", "\0", 1);
   for (size_t i = 0; i < sizeof all; i++)
     all[i] = (unsigned char)i;
-  expect_through(&pair, "all", all, sizeof all);
+  expect_through(&caches, "all", all, sizeof all);
   for (int i = 0; i < 256; i += 5) {
     char key[16];
     snprintf(key, sizeof key, "byte%d", i);
-    expect_through(&pair, key, &all[i], 1);
+    expect_through(&caches, key, &all[i], 1);
   }
-  assert_int_equal(cache_stats(&pair.reader).undecodable, 0);
-  assert_int_equal(cache_stats(&pair.writer).bytes_out, cache_stats(&pair.reader).bytes_in);
-  env_close(pair.env);
+  assert_int_equal(cache_stats(&caches.reader).undecodable, 0);
+  assert_int_equal(cache_stats(&caches.writer).bytes_out, cache_stats(&caches.reader).bytes_in);
+  env_close(caches.env);
 }
 
 /* All kinds of envelopes, as a value: nothing in it means anything. */
 TEST(value_that_looks_like_a_record) {
   static const belay__record_kind_t kinds[] = {BELAY__RECORD_VALUE, BELAY__RECORD_ABSENT,
                                                BELAY__RECORD_ERROR};
-  pair_t pair;
-  pair_open(&pair, NULL, 1000, 0, 0);
+  caches_t caches;
+  caches_open(&caches, NULL, 1000, 0, 0);
   for (size_t i = 0; i < 3; i++) {
     char *bytes, key[16];
     size_t len, size;
-    belay__record_t *record = belay__record_new(pair.env->belay, kinds[i], i == 0 ? 5 : 0, 1);
+    belay__record_t *record = belay__record_new(caches.env->belay, kinds[i], i == 0 ? 5 : 0, 1);
     memset(record->bytes, 'v', record->len);
     memset(belay__record_tag(record, 0), 't', BELAY__RECORD_ID);
     record->fresh_ms = INT64_C(4000000000000);
     record->error = kinds[i] == BELAY__RECORD_ERROR ? 7 : 0;
-    assert_error(belay__record_write(pair.env->belay, record, 0, &bytes, &len, &size), 0);
+    assert_error(belay__record_write(caches.env->belay, record, 0, &bytes, &len, &size), 0);
     snprintf(key, sizeof key, "kind%zu", i);
-    expect_through(&pair, key, bytes, len);
-    belay__free(pair.env->belay, bytes, size);
-    belay__record_release(pair.env->belay, record);
+    expect_through(&caches, key, bytes, len);
+    belay__free(caches.env->belay, bytes, size);
+    belay__record_release(caches.env->belay, record);
   }
   /* the value of another key */
-  const resp_t *whole = server_ask(pair.env->server, "GET", "belay::cache::pages::{kind0}", NULL);
+  const resp_t *whole = server_ask(caches.env->server, "GET", "belay::cache::pages::{kind0}", NULL);
   assert_int_equal(whole->type, RESP_STRING);
   char copy[400];
   size_t len = whole->len;
   assert_true(len < sizeof copy);
   memcpy(copy, whole->str, len);
-  expect_through(&pair, "copy", copy, len);
-  env_close(pair.env);
+  expect_through(&caches, "copy", copy, len);
+  env_close(caches.env);
 }
 
 /* ---- sizes ---- */
@@ -113,13 +113,13 @@ static void expect_too_big(cache_t *cache, const void *value, size_t len) {
 
 TEST(largest_value_of_option) {
   char value[1001];
-  pair_t pair;
-  pair_open(&pair, NULL, 1000, 0, 0);
+  caches_t caches;
+  caches_open(&caches, NULL, 1000, 0, 0);
   memset(value, 'x', sizeof value);
-  expect_through(&pair, "home", value, 1000);
-  expect_too_big(&pair.writer, value, 1001);
-  expect_stats(&pair.writer, "load_failures 1, fills 1");
-  env_close(pair.env);
+  expect_through(&caches, "home", value, 1000);
+  expect_too_big(&caches.writer, value, 1001);
+  expect_stats(&caches.writer, "load_failures 1, fills 1");
+  env_close(caches.env);
 }
 
 TEST(largest_values) {
@@ -128,19 +128,19 @@ TEST(largest_values) {
   client.max_reply = max + 8192;
   client.timeout_ms = 10000 * slow();
   unsigned char *value = calloc(1, huge);
-  pair_t pair;
-  pair_open(&pair, &client, max, 0, 0);
+  caches_t caches;
+  caches_open(&caches, &client, max, 0, 0);
   for (size_t i = 0; i < max; i += 61)
     value[i] = (unsigned char)(i >> 4);
-  expect_through(&pair, "home", value, max);
-  expect_too_big(&pair.writer, value, max + 1);
-  expect_too_big(&pair.writer, value, huge);
+  expect_through(&caches, "home", value, max);
+  expect_too_big(&caches.writer, value, max + 1);
+  expect_too_big(&caches.writer, value, huge);
   free(value);
   belay_cache_t *cache;
-  belay_cache_options_t options = cache_options(&pair.writer);
+  belay_cache_options_t options = cache_options(&caches.writer);
   options.max_value_bytes = huge;
-  assert_error(belay_cache_new(pair.env->client, &options, &cache), BELAY_EINVAL);
-  env_close(pair.env);
+  assert_error(belay_cache_new(caches.env->client, &options, &cache), BELAY_EINVAL);
+  env_close(caches.env);
 }
 
 /* ---- compressed ---- */
@@ -153,18 +153,18 @@ TEST(compression) {
     value[i] = (char)('a' + i % 7);
   for (size_t write = 0; write < 2; write++)
     for (size_t read = 0; read < 2; read++) {
-      pair_t pair;
-      pair_open(&pair, NULL, LEN, write * 1000, read * 1000);
-      expect_through(&pair, "home", value, LEN);
-      int64_t kept = server_integer(pair.env->server, "STRLEN", KEY, NULL);
+      caches_t caches;
+      caches_open(&caches, NULL, LEN, write * 1000, read * 1000);
+      expect_through(&caches, "home", value, LEN);
+      int64_t kept = server_integer(caches.env->server, "STRLEN", KEY, NULL);
       assert_between(kept, write ? 80 : LEN + 72, write ? 500 : LEN + 72);
-      assert_int_equal(cache_stats(&pair.writer).bytes_out, kept);
-      assert_int_equal(cache_stats(&pair.reader).bytes_in, kept);
-      expect_through(&pair, "small", value, 999); /* below the threshold */
+      assert_int_equal(cache_stats(&caches.writer).bytes_out, kept);
+      assert_int_equal(cache_stats(&caches.reader).bytes_in, kept);
+      expect_through(&caches, "small", value, 999); /* below the threshold */
       assert_int_equal(
-          server_integer(pair.env->server, "STRLEN", "belay::cache::pages::{small}", NULL),
+          server_integer(caches.env->server, "STRLEN", "belay::cache::pages::{small}", NULL),
           999 + 72);
-      env_close(pair.env);
+      env_close(caches.env);
     }
   free(value);
 }
@@ -178,12 +178,12 @@ TEST(incompressible_value) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
     value[i] = (unsigned char)x;
   }
-  pair_t pair;
-  pair_open(&pair, NULL, LEN, 1, 0);
-  expect_through(&pair, "home", value, LEN);
-  assert_int_equal(server_integer(pair.env->server, "STRLEN", KEY, NULL), LEN + 72);
-  expect_through(&pair, "empty", "", 0);
-  env_close(pair.env);
+  caches_t caches;
+  caches_open(&caches, NULL, LEN, 1, 0);
+  expect_through(&caches, "home", value, LEN);
+  assert_int_equal(server_integer(caches.env->server, "STRLEN", KEY, NULL), LEN + 72);
+  expect_through(&caches, "empty", "", 0);
+  env_close(caches.env);
 }
 
 /* ---- what is no record ---- */

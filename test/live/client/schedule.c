@@ -198,7 +198,7 @@ static void acquire_or_release(contender_t *c, event_t event) {
 }
 
 TEST(renewal_precedes_20000_queued_calls) {
-  enum { CROWD = 20000 };
+  enum { CONTENDERS = 20000 };
   int64_t ttl = kept_ttl();
   belay_client_options_t options = client_options();
   options.on_full = BELAY_FULL_WAIT;
@@ -207,7 +207,7 @@ TEST(renewal_precedes_20000_queued_calls) {
   belay_lock_options_t kept = watched(ttl), patient = lock_options();
   patient.timeout_ms = 60000;
   contender_t *c = contender_holding(env, "kept", &kept);
-  for (int i = 0; i < CROWD; i++) {
+  for (int i = 0; i < CONTENDERS; i++) {
     char name[16];
     snprintf(name, sizeof name, "%d", i);
     contender_t *busy = contender_new(env, name, &patient);

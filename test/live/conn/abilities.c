@@ -224,15 +224,15 @@ TEST_IN(capabilities_unknown_before_the_handshake, recorder,
 
 /* An ability that one connection's server lacks is not used. */
 TEST(one_connection_lacks_a_capability) {
-  till_t till;
+  counters_t counters;
   count_t count = {.n = 0};
   recorder_t *recorder = recorder_open(
       (recorder_t){.commands = "*4\r\n" NONE NONE NONE NONE, .commands_of = 2}, "delifeq");
   contender_t *c = known_contender(recorder);
   lock_and_release(c);
   expect_recorded(recorder, "one connection", "SET DELIFEQ:KEY:TOKEN");
-  till_new(&till, recorder->env, NULL);
-  assert_error(BEGIN(&till, &count, add, belay_string("n"), 1, on_result), 0);
+  counters_new(&counters, recorder->env, NULL);
+  assert_error(BEGIN(&counters, &count, add, belay_string("n"), 1, on_result), 0);
   assert_error(end_of_count(&count), 0);
   assert_int_equal(fake_connections(recorder->fake), 2);
   lock_and_release(c);
@@ -421,12 +421,12 @@ TEST_IN(undo_by_compare_and_delete, recorder, recorder_open((recorder_t){0}, "de
 
 static void expect_reads_by(server_t *server, const char *command, const char *other) {
   env_t *env = env_open_with(server, NULL);
-  sieve_t sieve;
-  sieve_new(&sieve, env, 1000, 0.01);
-  assert_false(sift_exists(&sieve, "a"));
-  (void)sift_add(&sieve, "a");
+  filter_t filter;
+  filter_new(&filter, env, 1000, 0.01);
+  assert_false(filter_exists(&filter, "a"));
+  (void)filter_add(&filter, "a");
   int64_t before = server_calls(server, command), others = server_calls(server, other);
-  assert_true(sift_exists(&sieve, "a"));
+  assert_true(filter_exists(&filter, "a"));
   assert_int_equal(server_calls(server, command), before + 1);
   assert_int_equal(server_calls(server, other), others);
   env_close(env);

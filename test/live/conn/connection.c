@@ -97,16 +97,16 @@ ENV_TEST(first_use_connects) {
 
 /* ---- limits ---- */
 
-enum { CROWD = 10, ROOM = 4 };
+enum { CONTENDERS = 10, ROOM = 4 };
 
 /* Ten contenders on a connection that has room for four calls and a server that stands still. */
-static void crowd(env_t *env, contender_t **all) {
+static void acquire_all(env_t *env, contender_t **all) {
   char name[32];
   contender_t *first = contender_new(env, "first", NULL);
   assert_error(try_lock(first), 0);
   assert_error(release(first), 0);
   server_pause(env->server);
-  for (int i = 0; i < CROWD; i++) {
+  for (int i = 0; i < CONTENDERS; i++) {
     snprintf(name, sizeof name, "door-%d", i);
     all[i] = contender_new(env, name, NULL);
     assert_error(begin_acquire(all[i], 0), 0);
@@ -114,10 +114,10 @@ static void crowd(env_t *env, contender_t **all) {
 }
 
 ENV_TEST_OF(max_pending_refuses, o.max_pending = ROOM; o.timeout_ms = 10000) {
-  contender_t *all[CROWD];
-  crowd(env, all);
-  env_until(env, all[CROWD - 1]->ended == 1);
-  for (int i = ROOM; i < CROWD; i++)
+  contender_t *all[CONTENDERS];
+  acquire_all(env, all);
+  env_until(env, all[CONTENDERS - 1]->ended == 1);
+  for (int i = ROOM; i < CONTENDERS; i++)
     assert_error(outcome(all[i]), BELAY_EBUSY);
   assert_true(belay_err_retryable(BELAY_EBUSY));
   server_resume(env->server);
@@ -128,22 +128,22 @@ ENV_TEST_OF(max_pending_refuses, o.max_pending = ROOM; o.timeout_ms = 10000) {
 
 ENV_TEST_OF(max_pending_waits, o.max_pending = ROOM; o.timeout_ms = 10000;
             o.on_full = BELAY_FULL_WAIT) {
-  contender_t *all[CROWD];
-  crowd(env, all);
+  contender_t *all[CONTENDERS];
+  acquire_all(env, all);
   env_run_for(env, 100);
-  for (int i = 0; i < CROWD; i++)
+  for (int i = 0; i < CONTENDERS; i++)
     assert_int_equal(all[i]->ended, 0);
   server_resume(env->server);
-  for (int i = 0; i < CROWD; i++)
+  for (int i = 0; i < CONTENDERS; i++)
     assert_error(outcome(all[i]), 0);
-  assert_int_equal(server_keys(env->server), CROWD);
+  assert_int_equal(server_keys(env->server), CONTENDERS);
 }
 
 ENV_TEST_OF(max_pending_waits_until_the_deadline, o.max_pending = ROOM; o.timeout_ms = prompt_ms();
             o.on_full = BELAY_FULL_WAIT) {
-  contender_t *all[CROWD];
-  crowd(env, all);
-  for (int i = 0; i < CROWD; i++)
+  contender_t *all[CONTENDERS];
+  acquire_all(env, all);
+  for (int i = 0; i < CONTENDERS; i++)
     assert_error(outcome(all[i]), i < ROOM ? BELAY_EUNKNOWN : BELAY_EBUSY);
   server_resume(env->server);
   env_settle(env);

@@ -152,7 +152,7 @@ ENV_TEST(no_polls_with_wakeups) {
   for (int i = 0; i < 2; i++)
     env_connect(env, server_url(env->server), NULL);
   for (kind_id_t kind = (kind_id_t)0; kind < HELD_KINDS; kind++) {
-    if (!kinds[kind].told)
+    if (!kinds[kind].notifies)
       continue;
     int64_t longest = 0;
     open_chain(&chain, env, kind);

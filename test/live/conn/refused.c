@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "support/servers/acl.h"
-#include "support/load/house.h"
+#include "support/load/op_set.h"
 
 #define DROP "CLIENT", "KILL", "TYPE", "normal", NULL
 
@@ -175,7 +175,7 @@ typedef struct row {
   const char *name;
   void (*begin)(server_t *server), (*end)(server_t *server);
   const char *says;
-  house_statuses_t expected;
+  op_statuses_t expected;
   bool cluster;
 } row_t;
 
@@ -223,10 +223,10 @@ static server_t *start_server(bool cluster) {
 }
 
 /* A replica is no primary for a client that asked a Sentinel for one. */
-static const house_statuses_t *expected(const row_t *row) {
-  static const house_statuses_t by_role = {BELAY_EREADONLY,   BELAY_EREADONLY, BELAY_EREADONLY,
-                                           BELAY_EREADONLY,   BELAY_EREADONLY, true,
-                                           BELAY_ECLUSTERDOWN};
+static const op_statuses_t *expected(const row_t *row) {
+  static const op_statuses_t by_role = {BELAY_EREADONLY,   BELAY_EREADONLY, BELAY_EREADONLY,
+                                        BELAY_EREADONLY,   BELAY_EREADONLY, true,
+                                        BELAY_ECLUSTERDOWN};
   bool lost = row->begin == follow_and_say_nothing_old;
   return lost && deployment() == DEPLOYMENT_SENTINEL ? &by_role : &row->expected;
 }
@@ -243,12 +243,12 @@ TEST(refusals) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i];
     print_message("a server that %s\n", row->name);
-    house_t *house = house_open(start_server(row->cluster), NULL, NULL);
-    house_move_in(house);
-    row->begin(house->server);
-    house_expect(house, row->name, expected(row), says(row));
-    row->end(house->server);
-    house_expect_well(house);
-    house_close(house);
+    op_set_t *op_set = op_set_open(start_server(row->cluster), NULL, NULL);
+    op_set_use_all(op_set);
+    row->begin(op_set->server);
+    op_set_expect(op_set, row->name, expected(row), says(row));
+    row->end(op_set->server);
+    op_set_expect_recovered(op_set);
+    op_set_close(op_set);
   }
 }

@@ -5,13 +5,13 @@
 #include <stdio.h>
 
 #include "support/servers/acl.h"
-#include "support/load/house.h"
+#include "support/load/op_set.h"
 
 #define ALL(error)                                                                                 \
   { error, error, error, error, error, false, 0 }
 
-static const house_statuses_t nothing = ALL(0);
-static const house_statuses_t locked_out = ALL(BELAY_EAUTH);
+static const op_statuses_t nothing = ALL(0);
+static const op_statuses_t locked_out = ALL(BELAY_EAUTH);
 
 static void drop_clients(server_t *server) {
   server_do(server, "CLIENT", "KILL", "TYPE", "normal", NULL);
@@ -25,53 +25,53 @@ static void add_alice(server_t *server, const char *password) {
   server_do(server, "ACL", "SETUSER", "alice", "on", "resetpass", right, "~*", "&*", "+@all", NULL);
 }
 
-static house_t *open_as_alice(void) {
+static op_set_t *open_as_alice(void) {
   server_t *server = server_start(NULL);
   add_alice(server, "sesame");
-  house_t *house = house_open(server, "alice", "sesame");
-  house_move_in(house);
-  return house;
+  op_set_t *op_set = op_set_open(server, "alice", "sesame");
+  op_set_use_all(op_set);
+  return op_set;
 }
 
-#define ALICE_TEST(name) TEST_IN(name, house, open_as_alice())
+#define ALICE_TEST(name) TEST_IN(name, op_set, open_as_alice())
 
 /* Present connections stay. New ones fail until the password is right again. */
 ALICE_TEST(password_changed) {
-  add_alice(house->server, "barley");
-  assert_error(house_take(house), 0);
-  assert_error(house_add(house), 0);
-  assert_error(house_acquire(house), 0);
-  assert_error(release(house->acquirer), 0);
-  drop_clients(house->server);
-  house_expect(house, "another password", &locked_out, "WRONGPASS ");
-  assert_null(strstr(house->detail, "sesame"));
-  add_alice(house->server, "sesame");
-  house_expect_well(house);
+  add_alice(op_set->server, "barley");
+  assert_error(op_set_take(op_set), 0);
+  assert_error(op_set_add(op_set), 0);
+  assert_error(op_set_acquire(op_set), 0);
+  assert_error(release(op_set->acquirer), 0);
+  drop_clients(op_set->server);
+  op_set_expect(op_set, "another password", &locked_out, "WRONGPASS ");
+  assert_null(strstr(op_set->detail, "sesame"));
+  add_alice(op_set->server, "sesame");
+  op_set_expect_recovered(op_set);
 }
 
 ALICE_TEST(user_disabled) {
-  server_do(house->server, "ACL", "SETUSER", "alice", "off", NULL);
-  drop_clients(house->server);
-  house_expect(house, "off", &locked_out, "WRONGPASS ");
-  server_do(house->server, "ACL", "SETUSER", "alice", "on", NULL);
-  house_expect_well(house);
+  server_do(op_set->server, "ACL", "SETUSER", "alice", "off", NULL);
+  drop_clients(op_set->server);
+  op_set_expect(op_set, "off", &locked_out, "WRONGPASS ");
+  server_do(op_set->server, "ACL", "SETUSER", "alice", "on", NULL);
+  op_set_expect_recovered(op_set);
 }
 
 /* The server ends the user's connections. */
 ALICE_TEST(user_deleted) {
-  server_do(house->server, "ACL", "DELUSER", "alice", NULL);
-  house_expect(house, "gone", &locked_out, "WRONGPASS ");
-  add_alice(house->server, "sesame");
-  house_expect_well(house);
+  server_do(op_set->server, "ACL", "DELUSER", "alice", NULL);
+  op_set_expect(op_set, "gone", &locked_out, "WRONGPASS ");
+  add_alice(op_set->server, "sesame");
+  op_set_expect_recovered(op_set);
 }
 
 /* A user who may not touch the keys. */
 ALICE_TEST(keys_not_permitted) {
-  static const house_statuses_t forbidden = ALL(BELAY_EPERM);
-  server_do(house->server, "ACL", "SETUSER", "alice", "resetkeys", "~other:*", NULL);
-  house_expect(house, "other keys", &forbidden, "NOPERM ");
-  server_do(house->server, "ACL", "SETUSER", "alice", "~*", NULL);
-  house_expect_well(house);
+  static const op_statuses_t forbidden = ALL(BELAY_EPERM);
+  server_do(op_set->server, "ACL", "SETUSER", "alice", "resetkeys", "~other:*", NULL);
+  op_set_expect(op_set, "other keys", &forbidden, "NOPERM ");
+  server_do(op_set->server, "ACL", "SETUSER", "alice", "~*", NULL);
+  op_set_expect_recovered(op_set);
 }
 
 /* ---- addresses ---- */
@@ -104,14 +104,14 @@ TEST(protected_mode) {
   }
   server_t *server = server_start(
       &(server_options_t){.address = address, .arguments = {"--protected-mode", "no", NULL}});
-  house_t *house = house_open(server, NULL, NULL);
-  house_move_in(house);
+  op_set_t *op_set = op_set_open(server, NULL, NULL);
+  op_set_use_all(op_set);
   server_do(server, "CONFIG", "SET", "protected-mode", "yes", NULL);
   drop_clients(server);
-  house_expect(house, "protected mode", &locked_out, "DENIED ");
+  op_set_expect(op_set, "protected mode", &locked_out, "DENIED ");
   server_do(server, "CONFIG", "SET", "protected-mode", "no", NULL);
-  house_expect_well(house);
-  house_close(house);
+  op_set_expect_recovered(op_set);
+  op_set_close(op_set);
 }
 
 /* ---- renamed commands ---- */
@@ -123,45 +123,45 @@ static server_t *server_without(const char *command) {
 }
 
 /* The refusal is lasting, and its text contains neither a token nor a key. */
-static void expect_unknown(house_t *house, int status, const char *says) {
+static void expect_unknown(op_set_t *op_set, int status, const char *says) {
   assert_error(status, BELAY_EREFUSED);
-  if (strstr(house->detail, says) == NULL)
-    fail_msg("\"%s\", without \"%s\"", house->detail, says);
-  assert_null(strstr(house->detail, "belay"));
-  assert_null(strstr(house->detail, "args"));
-  assert_int_equal(server_keys(house->server), 0);
+  if (strstr(op_set->detail, says) == NULL)
+    fail_msg("\"%s\", without \"%s\"", op_set->detail, says);
+  assert_null(strstr(op_set->detail, "belay"));
+  assert_null(strstr(op_set->detail, "args"));
+  assert_int_equal(server_keys(op_set->server), 0);
 }
 
-TEST_IN(a_missing_command_in_a_script, house, house_open(server_without("SET"), NULL, NULL)) {
+TEST_IN(a_missing_command_in_a_script, op_set, op_set_open(server_without("SET"), NULL, NULL)) {
   for (int i = 0; i < 2; i++) /* the first time it is not known whether SET takes NX with GET */
-    expect_unknown(house, house_acquire(house), FROM_SCRIPT);
-  expect_unknown(house, house_take(house), FROM_SCRIPT);
-  assert_error(house_add(house), 0);
-  assert_int_equal(client_stats(house->env).undo_pending, 0); /* the script did nothing */
-  assert_int_equal(client_stats(house->env).unknown, 0);
+    expect_unknown(op_set, op_set_acquire(op_set), FROM_SCRIPT);
+  expect_unknown(op_set, op_set_take(op_set), FROM_SCRIPT);
+  assert_error(op_set_add(op_set), 0);
+  assert_int_equal(client_stats(op_set->env).undo_pending, 0); /* the script did nothing */
+  assert_int_equal(client_stats(op_set->env).unknown, 0);
 }
 
-TEST_IN(a_missing_command, house, house_open(server_without("INCRBY"), NULL, NULL)) {
-  expect_unknown(house, house_add(house), "ERR unknown command 'INCRBY'");
-  assert_error(house_acquire(house), 0);
-  assert_error(house_take(house), 0);
+TEST_IN(a_missing_command, op_set, op_set_open(server_without("INCRBY"), NULL, NULL)) {
+  expect_unknown(op_set, op_set_add(op_set), "ERR unknown command 'INCRBY'");
+  assert_error(op_set_acquire(op_set), 0);
+  assert_error(op_set_take(op_set), 0);
 }
 
 /* A script that cannot be called has not written. */
-TEST_IN(eval_missing, house, house_open(server_without("EVAL"), NULL, NULL)) {
-  expect_unknown(house, house_take(house), "ERR unknown command 'EVAL'");
-  assert_error(house_acquire(house), 0); /* by SET */
-  assert_error(release(house->acquirer), BELAY_EREFUSED);
-  assert_non_null(strstr(house->detail, "ERR unknown command 'EVAL'"));
-  assert_null(strstr(house->detail, "belay"));
-  assert_int_equal(client_stats(house->env).unknown, 0);
+TEST_IN(eval_missing, op_set, op_set_open(server_without("EVAL"), NULL, NULL)) {
+  expect_unknown(op_set, op_set_take(op_set), "ERR unknown command 'EVAL'");
+  assert_error(op_set_acquire(op_set), 0); /* by SET */
+  assert_error(release(op_set->acquirer), BELAY_EREFUSED);
+  assert_non_null(strstr(op_set->detail, "ERR unknown command 'EVAL'"));
+  assert_null(strstr(op_set->detail, "belay"));
+  assert_int_equal(client_stats(op_set->env).unknown, 0);
 }
 
 /* And where a server does not tell what it can do, all is done in the older way. */
-TEST_IN(command_info_missing, house, house_open(server_without("COMMAND"), NULL, NULL)) {
-  house_move_in(house);
-  house_expect(house, "without COMMAND", &nothing, NULL);
-  house_expect_well(house);
-  assert_int_equal(server_calls(house->server, "set") > 0, true); /* in scripts */
-  assert_true(server_calls(house->server, "eval") + server_calls(house->server, "evalsha") >= 4);
+TEST_IN(command_info_missing, op_set, op_set_open(server_without("COMMAND"), NULL, NULL)) {
+  op_set_use_all(op_set);
+  op_set_expect(op_set, "without COMMAND", &nothing, NULL);
+  op_set_expect_recovered(op_set);
+  assert_int_equal(server_calls(op_set->server, "set") > 0, true); /* in scripts */
+  assert_true(server_calls(op_set->server, "eval") + server_calls(op_set->server, "evalsha") >= 4);
 }

@@ -4,7 +4,7 @@
 
 #include "support/servers/acl.h"
 #include "support/deployments/cluster.h"
-#include "support/load/house.h"
+#include "support/load/op_set.h"
 
 /* ---- it becomes a replica ---- */
 
@@ -44,92 +44,92 @@ TEST(demotion_during_wait) {
 /* ---- it goes down, and comes up ---- */
 
 /* All calls are in flight at the shutdown: those without a reply end as unknown. */
-TEST_IN(shutdown_with_calls_in_flight, house,
-        house_open(server_start(&(server_options_t){
-                       .arguments = {"--appendonly", "yes", "--appendfsync", "always", NULL}}),
-                   NULL, NULL)) {
+TEST_IN(shutdown_with_calls_in_flight, op_set,
+        op_set_open(server_start(&(server_options_t){
+                        .arguments = {"--appendonly", "yes", "--appendfsync", "always", NULL}}),
+                    NULL, NULL)) {
   ask_t ask = {.then = NULL};
   count_t count = {.n = 0};
-  house_move_in(house);
-  env_t *env = house->env;
+  op_set_use_all(op_set);
+  env_t *env = op_set->env;
   uint64_t calls = client_stats(env).commands;
-  server_do(house->server, "CLIENT", "PAUSE", "60000", NULL);
-  assert_error(begin_acquire(house->acquirer, 0), 0);
-  assert_error(begin_extend(house->held, 60000), 0);
-  assert_error(begin_release(house->leaves), 0);
+  server_do(op_set->server, "CLIENT", "PAUSE", "60000", NULL);
+  assert_error(begin_acquire(op_set->acquirer, 0), 0);
+  assert_error(begin_extend(op_set->held, 60000), 0);
+  assert_error(begin_release(op_set->leaves), 0);
   assert_error(
-      belay_limiter_take(house->limiter, asked(env, &ask), belay_string("k"), 1, on_answer), 0);
-  assert_error(BEGIN(&house->till, &count, add, KEY("n"), 1, on_result), 0);
+      belay_limiter_take(op_set->limiter, asked(env, &ask), belay_string("k"), 1, on_answer), 0);
+  assert_error(BEGIN(&op_set->counters, &count, add, KEY("n"), 1, on_result), 0);
   env_until(env, client_stats(env).commands >= calls + 5);
   env_run_for(env, 20);
-  server_terminate(house->server);
-  assert_error(outcome(house->acquirer), BELAY_EUNKNOWN);
-  assert_error(outcome(house->leaves), BELAY_EUNKNOWN);
-  env_until(env, house->held->extended == 1);
-  assert_error(house->held->extend_status, BELAY_EUNKNOWN);
+  server_terminate(op_set->server);
+  assert_error(outcome(op_set->acquirer), BELAY_EUNKNOWN);
+  assert_error(outcome(op_set->leaves), BELAY_EUNKNOWN);
+  env_until(env, op_set->held->extended == 1);
+  assert_error(op_set->held->extend_status, BELAY_EUNKNOWN);
   assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
-  server_restart(house->server);
-  house_expect_well(house); /* nothing of it was executed */
+  server_restart(op_set->server);
+  op_set_expect_recovered(op_set); /* nothing of it was executed */
 }
 
 /* The server loads much data and refuses calls meanwhile. The waiter is granted the lock in the
  * end. */
-TEST_IN(slow_loading, house,
-        house_open(server_start(&(server_options_t){
-                       .arguments = {"--enable-debug-command", "yes", "--rdbcompression", "no",
-                                     "--loading-process-events-interval-bytes", "1024", NULL}}),
-                   NULL, NULL)) {
+TEST_IN(slow_loading, op_set,
+        op_set_open(server_start(&(server_options_t){
+                        .arguments = {"--enable-debug-command", "yes", "--rdbcompression", "no",
+                                      "--loading-process-events-interval-bytes", "1024", NULL}}),
+                    NULL, NULL)) {
   if (deployment_is_cluster())
     skip(); /* which is whole again only later */
   ask_t ask = {.request.timeout_ms = 60000};
-  house_move_in(house);
-  server_do(house->server, "DEBUG", "POPULATE", "400", "big", "2000", NULL);
-  server_do(house->server, "SAVE", NULL);
-  server_configure(house->server, "key-load-delay 1000");
-  server_kill(house->server);
-  env_until(house->env, client_stats(house->env).connections_up == 0);
-  server_spawn(house->server);
-  assert_error(begin_acquire(house->acquirer, 60000), 0);
-  assert_error(
-      belay_limiter_take(house->limiter, asked(house->env, &ask), belay_string("k"), 1, on_answer),
-      0);
-  assert_error(outcome(house->acquirer), 0);
+  op_set_use_all(op_set);
+  server_do(op_set->server, "DEBUG", "POPULATE", "400", "big", "2000", NULL);
+  server_do(op_set->server, "SAVE", NULL);
+  server_configure(op_set->server, "key-load-delay 1000");
+  server_kill(op_set->server);
+  env_until(op_set->env, client_stats(op_set->env).connections_up == 0);
+  server_spawn(op_set->server);
+  assert_error(begin_acquire(op_set->acquirer, 60000), 0);
+  assert_error(belay_limiter_take(op_set->limiter, asked(op_set->env, &ask), belay_string("k"), 1,
+                                  on_answer),
+               0);
+  assert_error(outcome(op_set->acquirer), 0);
   assert_error(answer(&ask, 0)->cause, 0);
-  server_await(house->server);
-  assert_true(client_stats(house->env).calls > 0);
-  assert_error(release(house->acquirer), 0);
-  assert_error(release(house->leaves), 0);
-  house_expect_well(house);
+  server_await(op_set->server);
+  assert_true(client_stats(op_set->env).calls > 0);
+  assert_error(release(op_set->acquirer), 0);
+  assert_error(release(op_set->leaves), 0);
+  op_set_expect_recovered(op_set);
 }
 
 /* A script that has written cannot be stopped. */
-TEST_IN(unkillable_script, house,
-        house_open(server_start(&(server_options_t){
-                       .arguments = {"--busy-reply-threshold", "20", NULL}}),
-                   NULL, NULL)) {
+TEST_IN(unkillable_script, op_set,
+        op_set_open(server_start(&(server_options_t){
+                        .arguments = {"--busy-reply-threshold", "20", NULL}}),
+                    NULL, NULL)) {
   needs_one_process("a key in a known place");
   static const char script[] = "EVAL \"redis.call('SET', 'x', 'y') while true do end\" 0\r\n";
   resp_client_t busy;
-  assert_error(house_acquire(house), 0);
-  assert_error(release(house->acquirer), 0);
-  assert_int_equal(acl_dial(NULL, &busy, server_path(house->server)), 0);
+  assert_error(op_set_acquire(op_set), 0);
+  assert_error(release(op_set->acquirer), 0);
+  assert_int_equal(acl_dial(NULL, &busy, server_path(op_set->server)), 0);
   assert_int_equal(resp_send(busy.fd, script, sizeof script - 1), 0);
   int64_t began = clock_now();
   for (;;) {
-    const resp_t *reply = server_ask(house->server, "SCRIPT", "KILL", NULL);
+    const resp_t *reply = server_ask(op_set->server, "SCRIPT", "KILL", NULL);
     if (reply->type == RESP_ERROR && strncmp(reply->str, "UNKILLABLE ", 11) == 0)
       break;
     assert_true(clock_since_ms(began) < 20000 * slow());
     stall_ms(2);
   }
-  assert_error(house_acquire(house), BELAY_ESCRIPTBUSY);
-  assert_error(house_take(house), BELAY_ESCRIPTBUSY);
-  assert_error(house_add(house), BELAY_ESCRIPTBUSY);
-  assert_non_null(strstr(house->detail, "BUSY "));
+  assert_error(op_set_acquire(op_set), BELAY_ESCRIPTBUSY);
+  assert_error(op_set_take(op_set), BELAY_ESCRIPTBUSY);
+  assert_error(op_set_add(op_set), BELAY_ESCRIPTBUSY);
+  assert_non_null(strstr(op_set->detail, "BUSY "));
   resp_hang_up(&busy);
-  server_restart(house->server);
-  assert_error(acquire(house->acquirer, 20000), 0);
+  server_restart(op_set->server);
+  assert_error(acquire(op_set->acquirer, 20000), 0);
 }
 
 /* ---- slots ---- */
@@ -137,7 +137,7 @@ TEST_IN(unkillable_script, house,
 /* Of two keys one has gone already: nobody has both. */
 TEST_ON(slot_moves, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   belay_client_options_t options = client_options();
-  options.timeout_ms = HOUSE_TIMEOUT_MS;
+  options.timeout_ms = OP_SET_TIMEOUT_MS;
   env_t *env = env_open_at(cluster_url(cluster), &options);
   belay_lock_options_t fenced = lock_options();
   char detail[256] = "";
@@ -203,46 +203,46 @@ static void make_a_list(server_t *server, const char *key) {
   server_do(server, "LPUSH", key, "foreign", NULL);
 }
 
-static void expect_blamed(const house_t *house, const char *key) {
-  if (strncmp(house->detail, key, strlen(key)) != 0 || strstr(house->detail, "WRONGTYPE") == NULL)
-    fail_msg("\"%s\" does not name %s", house->detail, key);
+static void expect_blamed(const op_set_t *op_set, const char *key) {
+  if (strncmp(op_set->detail, key, strlen(key)) != 0 || strstr(op_set->detail, "WRONGTYPE") == NULL)
+    fail_msg("\"%s\" does not name %s", op_set->detail, key);
 }
 
 /* Keys of other types stay unchanged, and the error names the key. */
-TEST_IN(keys_of_another_type, house, house_open(server_start(NULL), NULL, NULL)) {
+TEST_IN(keys_of_another_type, op_set, op_set_open(server_start(NULL), NULL, NULL)) {
   static const char counter[] = "belay::counter::{n}";
   char limit[128];
-  house_move_in(house);
-  const resp_t *keys = server_ask(house->server, "KEYS", "*limit*{k}*", NULL);
+  op_set_use_all(op_set);
+  const resp_t *keys = server_ask(op_set->server, "KEYS", "*limit*{k}*", NULL);
   assert_int_equal(keys->count, 1);
   snprintf(limit, sizeof limit, "%s", keys->items[0]->str);
-  make_a_list(house->server, key_of(house->acquirer));
-  make_a_list(house->server, key_of(house->held));
-  make_a_list(house->server, key_of(house->leaves));
-  make_a_list(house->server, limit);
-  make_a_list(house->server, counter);
-  assert_error(house_acquire(house), BELAY_EWRONGTYPE);
-  expect_blamed(house, key_of(house->acquirer));
-  assert_error(house_take(house), BELAY_EWRONGTYPE);
-  expect_blamed(house, limit);
-  assert_error(house_add(house), BELAY_EWRONGTYPE);
-  expect_blamed(house, counter);
-  assert_error(extend(house->held, 60000), BELAY_ENOTOWNER);
-  env_until(house->env, house->held->lost == 1);
-  assert_int_equal(house->held->reason, BELAY_LOST_TAKEN);
-  assert_error(release(house->leaves), BELAY_ENOTOWNER);
-  env_settle(house->env);
-  assert_int_equal(server_keys(house->server), 5);
+  make_a_list(op_set->server, key_of(op_set->acquirer));
+  make_a_list(op_set->server, key_of(op_set->held));
+  make_a_list(op_set->server, key_of(op_set->leaves));
+  make_a_list(op_set->server, limit);
+  make_a_list(op_set->server, counter);
+  assert_error(op_set_acquire(op_set), BELAY_EWRONGTYPE);
+  expect_blamed(op_set, key_of(op_set->acquirer));
+  assert_error(op_set_take(op_set), BELAY_EWRONGTYPE);
+  expect_blamed(op_set, limit);
+  assert_error(op_set_add(op_set), BELAY_EWRONGTYPE);
+  expect_blamed(op_set, counter);
+  assert_error(extend(op_set->held, 60000), BELAY_ENOTOWNER);
+  env_until(op_set->env, op_set->held->lost == 1);
+  assert_int_equal(op_set->held->reason, BELAY_LOST_TAKEN);
+  assert_error(release(op_set->leaves), BELAY_ENOTOWNER);
+  env_settle(op_set->env);
+  assert_int_equal(server_keys(op_set->server), 5);
 }
 
-TEST_IN(invalid_numbers, house, house_open(server_start(NULL), NULL, NULL)) {
+TEST_IN(invalid_numbers, op_set, op_set_open(server_start(NULL), NULL, NULL)) {
   static const char counter[] = "belay::counter::{n}";
-  server_do(house->server, "SET", counter, "many", NULL);
-  assert_error(house_add(house), BELAY_EWRONGTYPE);
-  assert_non_null(strstr(house->detail, counter));
-  assert_non_null(strstr(house->detail, "not an integer"));
-  server_do(house->server, "SET", counter, "9223372036854775807", NULL);
-  assert_error(house_add(house), BELAY_EOVERFLOW);
-  assert_non_null(strstr(house->detail, "would overflow"));
-  assert_string_equal(server_string(house->server, "GET", counter, NULL), "9223372036854775807");
+  server_do(op_set->server, "SET", counter, "many", NULL);
+  assert_error(op_set_add(op_set), BELAY_EWRONGTYPE);
+  assert_non_null(strstr(op_set->detail, counter));
+  assert_non_null(strstr(op_set->detail, "not an integer"));
+  server_do(op_set->server, "SET", counter, "9223372036854775807", NULL);
+  assert_error(op_set_add(op_set), BELAY_EOVERFLOW);
+  assert_non_null(strstr(op_set->detail, "would overflow"));
+  assert_string_equal(server_string(op_set->server, "GET", counter, NULL), "9223372036854775807");
 }

@@ -6,7 +6,7 @@
 #include "core/client/client.h"
 #include "core/client/request.h"
 #include "scripts.gen.h"
-#include "support/load/house.h"
+#include "support/load/op_set.h"
 
 #define KEY_OF_SCRIPT "belay::x"
 
@@ -193,7 +193,7 @@ static void notify_caller(belay_request_t *request, void (*cb)(void),
 
 /* Also one that would be sent again if its answer were lost: this one was not. */
 ENV_TEST(status_of_a_request) {
-  static const belay__request_ops_t ops[] = {
+  static const belay__request_ops_t two_ops[] = {
       {.read = read_anything, .notify = notify_caller},
       {.read = read_anything, .notify = notify_caller, .idempotent = true},
   };
@@ -205,7 +205,8 @@ ENV_TEST(status_of_a_request) {
     begin(env->server, row);
     uint64_t calls = client_stats(env).calls;
     assert_error(
-        belay__request_start(&request, call_of(env, &script), &ops[i % 2], NULL, NULL, NULL), 0);
+        belay__request_start(&request, call_of(env, &script), &two_ops[i % 2], NULL, NULL, NULL),
+        0);
     env_until(env, report.times == 1);
     if (report.status != row->status)
       fail_msg("a script that %s: %s", row->name, belay_err_name(report.status));
@@ -218,21 +219,21 @@ ENV_TEST(status_of_a_request) {
 
 /* ---- belay's own ---- */
 
-static void expect_undone(house_t *house, const char *right, bool maybe) {
-  env_settle(house->env);
-  uint64_t undone = client_stats(house->env).undone, unknown = client_stats(house->env).unknown;
+static void expect_undone(op_set_t *op_set, const char *right, bool maybe) {
+  env_settle(op_set->env);
+  uint64_t undone = client_stats(op_set->env).undone, unknown = client_stats(op_set->env).unknown;
   belay_lock_options_t options = lock_options();
   options.fencing = true;
-  contender_t *c = contender_new(house->env, "fenced", &options);
-  server_do(house->server, "FLUSHALL", NULL);
-  server_do(house->server, "ACL", "SETUSER", "default", right, NULL);
+  contender_t *c = contender_new(op_set->env, "fenced", &options);
+  server_do(op_set->server, "FLUSHALL", NULL);
+  server_do(op_set->server, "ACL", "SETUSER", "default", right, NULL);
   int status = try_lock(c);
   if (status != BELAY_EPERM)
     fail_msg("%s: %s", right, belay_err_name(status));
-  allow(house->server);
-  env_settle(house->env);
-  assert_int_equal(client_stats(house->env).unknown - unknown, maybe);
-  assert_int_equal(client_stats(house->env).undone - undone, maybe);
+  allow(op_set->server);
+  env_settle(op_set->env);
+  assert_int_equal(client_stats(op_set->env).unknown - unknown, maybe);
+  assert_int_equal(client_stats(op_set->env).undone - undone, maybe);
   assert_null(value_of(c));
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
@@ -240,34 +241,34 @@ static void expect_undone(house_t *house, const char *right, bool maybe) {
 
 /* A lock undoes a script that was stopped after its first write, and nothing if it was stopped
  * before. */
-TEST_IN(lock_undoes_an_unknown_acquire, house, house_open(server_start(NULL), NULL, NULL)) {
-  expect_undone(house, "-get", false);
-  expect_undone(house, "-hmget", false);
-  expect_undone(house, "-time", false);
-  expect_undone(house, "-set", false);
-  expect_undone(house, "-pexpire", true);
-  expect_undone(house, "-hset", true);
-  expect_undone(house, "-@scripting", false);
+TEST_IN(lock_undoes_an_unknown_acquire, op_set, op_set_open(server_start(NULL), NULL, NULL)) {
+  expect_undone(op_set, "-get", false);
+  expect_undone(op_set, "-hmget", false);
+  expect_undone(op_set, "-time", false);
+  expect_undone(op_set, "-set", false);
+  expect_undone(op_set, "-pexpire", true);
+  expect_undone(op_set, "-hset", true);
+  expect_undone(op_set, "-@scripting", false);
 }
 
 /* A failure before the addition could have followed a write. */
-TEST_IN(counter_reports_unknown, house,
-        house_open(server_start(&(server_options_t){
-                       .arguments = {"--rename-command", "PEXPIRE", "", NULL}}),
-                   NULL, NULL)) {
-  till_t till;
+TEST_IN(counter_reports_unknown, op_set,
+        op_set_open(server_start(&(server_options_t){
+                        .arguments = {"--rename-command", "PEXPIRE", "", NULL}}),
+                    NULL, NULL)) {
+  counters_t counters;
   count_t count = {.n = 0};
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 60000;
   options.extend_ttl = true;
-  till_new(&till, house->env, &options);
-  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
+  counters_new(&counters, op_set->env, &options);
+  assert_error(BEGIN(&counters, &count, add_bounded, KEY("n"), 1,
                      &(belay_counter_bounds_t){.min = 0, .max = 10}, on_result),
                0);
   assert_error(end_of_count(&count), 0);
-  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
+  assert_error(BEGIN(&counters, &count, add_bounded, KEY("n"), 1,
                      &(belay_counter_bounds_t){.min = 0, .max = 10}, on_result),
                0);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
-  assert_int_equal(number_at(house->server, "belay::counter::{n}"), 1); /* it was not, this time */
+  assert_int_equal(number_at(op_set->server, "belay::counter::{n}"), 1); /* it was not, this time */
 }

@@ -13,7 +13,7 @@
 #include "support/deployments/fake.h"
 #include "support/fixtures/data/ids.h"
 #include "support/fixtures/data/once.h"
-#include "support/fixtures/data/permits.h"
+#include "support/fixtures/data/permissions.h"
 #include "support/fixtures/lease/rw.h"
 #include "support/fixtures/data/seen.h"
 #include "support/fixtures/data/sessions.h"
@@ -184,35 +184,35 @@ static void use_bucket(env_t *env) {
 }
 
 static void use_bloom(env_t *env) {
-  static sieve_t sieve;
-  sift_t sift = {.n = 0};
-  sieve_new(&sieve, env, 1000, 0.01);
-  assert_error(begin_sift_add(&sieve, &sift, secrets[1], strlen(secrets[1])), 0);
-  (void)end_of_sift(&sift);
+  static filter_t filter;
+  filter_op_t op = {.n = 0};
+  filter_new(&filter, env, 1000, 0.01);
+  assert_error(begin_filter_add(&filter, &op, secrets[1], strlen(secrets[1])), 0);
+  (void)end_of_filter_op(&op);
 }
 
 static void use_counter(env_t *env) {
-  static till_t till;
+  static counters_t counters;
   static count_t count;
   count = (count_t){.n = 0};
-  till_new(&till, env, NULL);
-  assert_error(
-      BEGIN(&till, &count, add_once, belay_string("key"), 1, belay_string("operation"), on_result),
-      0);
+  counters_new(&counters, env, NULL);
+  assert_error(BEGIN(&counters, &count, add_once, belay_string("key"), 1, belay_string("operation"),
+                     on_result),
+               0);
   (void)end_of_count(&count);
-  assert_error(
-      BEGIN(&till, &count, add_field, belay_string("key"), belay_string(secrets[1]), 1, on_result),
-      0);
+  assert_error(BEGIN(&counters, &count, add_field, belay_string("key"), belay_string(secrets[1]), 1,
+                     on_result),
+               0);
   (void)end_of_count(&count);
 }
 
 static void use_ids(env_t *env) {
-  static spring_t spring;
-  draw_t draw = {.n = 0};
+  static generator_t generator;
+  id_op_t ids = {.n = 0};
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
-  spring_new(&spring, env, &options);
-  assert_error(begin_get(&spring, &draw), 0);
-  (void)end_of_draw(&draw);
+  generator_new(&generator, env, &options);
+  assert_error(begin_get(&generator, &ids), 0);
+  (void)end_of_id_op(&ids);
 }
 
 static void use_dedup(env_t *env) {
@@ -290,16 +290,16 @@ static void use_cache(env_t *env) {
 }
 
 static void use_permission(env_t *env) {
-  static gate_t gate;
-  static permit_t permit;
+  static perms_t perms;
+  static perm_op_t perm_op;
   static const belay_permission_field_t field = {.index = 7, .value = 1};
-  permit = (permit_t){.n = 0};
-  gate_new(&gate, env, 4);
-  belay_request_t *request = begin_permit(&gate, &permit);
+  perm_op = (perm_op_t){.n = 0};
+  perms_new(&perms, env, 4);
+  belay_request_t *request = begin_perm_op(&perms, &perm_op);
   int begun =
-      belay_permission_set(gate.permission, request, belay_string("user"), &field, 1, on_permit);
-  assert_error(begun_permit(&permit, begun), 0);
-  env_until(env, permit.ended == permit.begun);
+      belay_permission_set(perms.permission, request, belay_string("user"), &field, 1, on_perm_op);
+  assert_error(begun_perm_op(&perm_op, begun), 0);
+  env_until(env, perm_op.ended == perm_op.begun);
 }
 
 static unsigned calls; /* callbacks of those that have no helper of their own */

@@ -33,7 +33,7 @@ static void cut_connections(env_t *env) {
 }
 
 /* Behind the server's back: it still executes what it was sent. */
-static void cut_wires(env_t *env) {
+static void cut_relays(env_t *env) {
   (void)env;
   relay_cut(relay);
 }
@@ -56,7 +56,7 @@ static void stand_still(env_t *env) {
 static const blow_t blows[] = {
     {"scripts_are_flushed", flush_scripts, 0, false, true, true, 120, 10},
     {"connections_are_cut", cut_connections, 0, false, false, true, 20, 70},
-    {"wires_are_cut", cut_wires, 0, false, false, true, 4, 250},
+    {"relays_are_cut", cut_relays, 0, false, false, true, 4, 250},
     {"the_data_is_flushed", flush_all, BELAY_LOST_TAKEN, true, false, false, 2, 300},
     {"the_server_starts_again", restart_keeping, 0, false, false, false, 2, 300},
     {"it_starts_again_empty", restart_empty, BELAY_LOST_TAKEN, true, false, false, 2, 300},

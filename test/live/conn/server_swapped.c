@@ -35,14 +35,14 @@ TEST_IN(address_moves_to_another_node, remote, remote_open(3)) {
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
   assert_error(acquire(c, 5 * SECONDS * slow()), 0);
   env_until(remote->nodes->env, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
-  relay_lead(remote->wire[2], server_url(remote->nodes->server[1]));
-  relay_cut(remote->wire[2]);
+  relay_lead(remote->relay[2], server_url(remote->nodes->server[1]));
+  relay_cut(remote->relay[2]);
   server_kill(remote->nodes->server[0]);
   server_kill(remote->nodes->server[2]);
   int64_t gone = clock_now();
   for (unsigned i = 0; i < 10; i++) {
-    relay_delay(remote->wire[1 + i % 2], TTL / 40);
-    relay_delay(remote->wire[2 - i % 2], 0);
+    relay_delay(remote->relay[1 + i % 2], TTL / 40);
+    relay_delay(remote->relay[2 - i % 2], 0);
     env_run_for(remote->nodes->env, TTL / 5);
   }
   assert_int_equal(c->lost, 1);
@@ -64,8 +64,8 @@ TEST_IN(restarted_server_behind_two_addresses, remote, remote_open(5)) {
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(acquire(c, 5 * SECONDS * slow()), 0);
   env_until(nodes->env, tally_of(c).votes[BELAY_VOTE_GRANTED] == 5);
-  relay_lead(remote->wire[4], server_url(nodes->server[0]));
-  relay_cut(remote->wire[4]);
+  relay_lead(remote->relay[4], server_url(nodes->server[0]));
+  relay_cut(remote->relay[4]);
   server_do(nodes->server[4], "DEL", key_of(c), NULL);
   do {
     extend_once(nodes, c);

@@ -102,7 +102,7 @@ static contender_t *held_by_the_quicker(remote_t *remote) {
   ask_until(quarantined(remote->nodes, "season"), BELAY_VOTE_GRANTED, 3);
   nodes_settle(remote->nodes);
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
-  relay_delay(remote->wire[2], SLOWER_MS);
+  relay_delay(remote->relay[2], SLOWER_MS);
   assert_error(wait_for(c), 0);
   return c;
 }

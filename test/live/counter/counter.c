@@ -23,7 +23,7 @@ TEST_IN(number_grows_after_a_node_loses_it, remote, remote_open_seasoned(3)) {
   server_restart(nodes->server[1]);
   remote_reach(remote);
   nodes_settle(nodes);
-  relay_delay(remote->wire[0], 10 * slow());
+  relay_delay(remote->relay[0], 10 * slow());
   assert_error(wait_for(after), 0);
   assert_true(fence_of(after) > number);
   assert_int_equal(tally_of(after).node[1].vote, BELAY_VOTE_QUARANTINED); /* it was in time */

@@ -4,15 +4,15 @@
 #define EXPECT_REFUSED(words, op, ...)                                                             \
   do {                                                                                             \
     count_t count_ = {0};                                                                          \
-    assert_error(BEGIN(&till, &count_, op, __VA_ARGS__), BELAY_EINVAL);                            \
+    assert_error(BEGIN(&counters, &count_, op, __VA_ARGS__), BELAY_EINVAL);                        \
     assert_string_equal(belay_detail(env->belay), words);                                          \
   } while (0)
 
 ENV_TEST(arguments_are_checked) {
   static char key[BELAY_COUNTER_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   const char *const no_key = "key: not 1 to 1024 bytes";
   const char *const no_id = "op_id: not 1 to 64 bytes";
   const char *const no_field = "field: not 1 to 256 bytes";
@@ -52,8 +52,8 @@ ENV_TEST(arguments_are_checked) {
   assert_error(belay_counter_flush(NULL), BELAY_EINVAL);
   belay_counter_stats(NULL, NULL);
   assert_error(belay_counter_add_local(NULL, KEY("k"), 1), BELAY_EINVAL);
-  assert_error(belay_counter_add_local(till.counter, belay_bytes(NULL, 1), 1), BELAY_EINVAL);
-  assert_error(belay_counter_add_local(till.counter, KEY(key), 1), BELAY_EINVAL);
+  assert_error(belay_counter_add_local(counters.counter, belay_bytes(NULL, 1), 1), BELAY_EINVAL);
+  assert_error(belay_counter_add_local(counters.counter, KEY(key), 1), BELAY_EINVAL);
   assert_int_equal(server_keys(env->server), 0);
 }
 
@@ -61,12 +61,12 @@ ENV_TEST(arguments_are_checked) {
 COUNTER_TEST(largest_replies) {
   static belay_bytes_t fields[BELAY_COUNTER_MANY_MAX];
   static count_t count;
-  expect_field_added(till, "hits", "f", INT64_MIN, INT64_MIN);
+  expect_field_added(counters, "hits", "f", INT64_MIN, INT64_MIN);
   for (size_t i = 0; i < BELAY_COUNTER_MANY_MAX; i++)
     fields[i] = (belay_bytes_t){"f", 1};
   expect_status(
-      &count, BEGIN(till, &count, get_fields, KEY("hits"), fields, BELAY_COUNTER_MANY_MAX, on_many),
-      0);
+      &count,
+      BEGIN(counters, &count, get_fields, KEY("hits"), fields, BELAY_COUNTER_MANY_MAX, on_many), 0);
   assert_int_equal(count.n, BELAY_COUNTER_MANY_MAX);
   assert_int_equal(count.many[COUNT_MANY_MAX - 1].value, INT64_MIN);
   assert_int_equal(client_stats(env).drops, 0);
@@ -77,7 +77,7 @@ static void on_number_of(belay_request_t *request, int status, const belay_count
                          size_t n) {
   count_t *count = request->data;
   count->ended++;
-  count->till->pending--;
+  count->counters->pending--;
   count->status = status;
   count->n = n;
   for (size_t i = 0; i < n; i++)
@@ -88,8 +88,8 @@ static void on_number_of(belay_request_t *request, int status, const belay_count
 ENV_TEST_OF(groups_near_max_reply, o.max_reply = 65536) {
   static char field[3000];
   static const size_t sizes[] = {2, 30, 200, 1000, 1500, 2500};
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   unsigned read = 0, refused = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     count_t count = {0};
@@ -101,7 +101,7 @@ ENV_TEST_OF(groups_near_max_reply, o.max_reply = 65536) {
       field[0] = (char)('!' + n % 64);
       field[1] = (char)('!' + n / 64);
       server_do(env->server, "HSET", "belay::counter::{hits}", field, "-9223372036854775808", NULL);
-      assert_error(BEGIN(&till, &count, get_all, KEY("hits"), 1000, on_number_of), 0);
+      assert_error(BEGIN(&counters, &count, get_all, KEY("hits"), 1000, on_number_of), 0);
       status = end_of_count(&count);
       read += status == 0;
     }

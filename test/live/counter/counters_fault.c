@@ -29,40 +29,40 @@ enum {
 static const belay_counter_add_item_t item = {.key = {"f", 1}, .delta = 1};
 static const belay_bytes_t name = {"f", 1};
 
-static int begin_nth(till_t *till, count_t *count, int n) {
+static int begin_nth(counters_t *counters, count_t *count, int n) {
   switch (n) {
   case ADD:
-    return BEGIN(till, count, add, KEY("hits"), 1, on_result);
+    return BEGIN(counters, count, add, KEY("hits"), 1, on_result);
   case BOUNDED:
-    return BEGIN(till, count, add_bounded, KEY("hits"), 1,
+    return BEGIN(counters, count, add_bounded, KEY("hits"), 1,
                  &(belay_counter_bounds_t){.min = 0, .max = 100}, on_result);
   case ONCE:
-    return BEGIN(till, count, add_once, KEY("hits"), 1, KEY("op"), on_result);
+    return BEGIN(counters, count, add_once, KEY("hits"), 1, KEY("op"), on_result);
   case GET:
-    return BEGIN(till, count, get, KEY("hits"), on_result);
+    return BEGIN(counters, count, get, KEY("hits"), on_result);
   case SET:
-    return BEGIN(till, count, set, KEY("hits"), 1, on_result);
+    return BEGIN(counters, count, set, KEY("hits"), 1, on_result);
   case DELETE:
-    return BEGIN(till, count, delete, KEY("hits"), on_result);
+    return BEGIN(counters, count, delete, KEY("hits"), on_result);
   case FIELD:
-    return BEGIN(till, count, add_field, KEY("hits"), KEY("f"), 1, on_result);
+    return BEGIN(counters, count, add_field, KEY("hits"), KEY("f"), 1, on_result);
   case FIELDS:
-    return BEGIN(till, count, add_fields, KEY("hits"), &item, 1, on_many);
+    return BEGIN(counters, count, add_fields, KEY("hits"), &item, 1, on_many);
   case ONE:
-    return BEGIN(till, count, get_field, KEY("hits"), KEY("f"), on_result);
+    return BEGIN(counters, count, get_field, KEY("hits"), KEY("f"), on_result);
   case SOME:
-    return BEGIN(till, count, get_fields, KEY("hits"), &name, 1, on_many);
+    return BEGIN(counters, count, get_fields, KEY("hits"), &name, 1, on_many);
   case ALL:
-    return BEGIN(till, count, get_all, KEY("hits"), 100, on_all);
+    return BEGIN(counters, count, get_all, KEY("hits"), 100, on_all);
   default:
-    return BEGIN(till, count, delete_fields, KEY("hits"), &name, 1, on_result);
+    return BEGIN(counters, count, delete_fields, KEY("hits"), &name, 1, on_result);
   }
 }
 
 static char detail[128];
 
-static void keep_detail(till_t *till) {
-  snprintf(detail, sizeof detail, "%s", belay_detail(till->env->belay));
+static void keep_detail(counters_t *counters) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(counters->env->belay));
 }
 
 static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
@@ -73,9 +73,9 @@ TEST_IN(foreign_key_is_reported_and_kept, env, env_open_with(server_start(&with_
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
     options.extend_ttl = lives;
-    till_t till;
-    till_new(&till, env, &options);
-    till.then = keep_detail;
+    counters_t counters;
+    counters_new(&counters, env, &options);
+    counters.then = keep_detail;
     for (int n = 0; n < OPERATIONS; n++) {
       if (n == DELETE)
         continue;
@@ -89,13 +89,13 @@ TEST_IN(foreign_key_is_reported_and_kept, env, env_open_with(server_start(&with_
           server_do(env->server, "SET", HITS, "1", NULL);
         uint64_t digest = server_digest(env->server);
         count_t count = {0};
-        expect_status(&count, begin_nth(&till, &count, n), BELAY_EWRONGTYPE);
+        expect_status(&count, begin_nth(&counters, &count, n), BELAY_EWRONGTYPE);
         assert_int_equal(strncmp(detail, HITS ": WRONGTYPE", sizeof HITS + 10), 0);
         assert_true(server_digest(env->server) == digest);
         assert_int_equal(server_integer(env->server, "PTTL", HITS, NULL), -1);
       }
     }
-    expect_deleted(&till, "hits", true);
+    expect_deleted(&counters, "hits", true);
   }
 }
 
@@ -114,9 +114,9 @@ TEST_IN(foreign_text_is_reported_and_kept, env, env_open_with(server_start(&with
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
-    till_t till;
-    till_new(&till, env, &options);
-    till.then = keep_detail;
+    counters_t counters;
+    counters_new(&counters, env, &options);
+    counters.then = keep_detail;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
       for (int n = 0; n < REMOVE; n++) {
         if (n == DELETE)
@@ -128,7 +128,7 @@ TEST_IN(foreign_text_is_reported_and_kept, env, env_open_with(server_start(&with
           server_do(env->server, "HSET", HITS, "f", texts[i], NULL);
         uint64_t digest = server_digest(env->server);
         count_t count = {0};
-        expect_status(&count, begin_nth(&till, &count, n),
+        expect_status(&count, begin_nth(&counters, &count, n),
                       n == SET ? BELAY_EMISMATCH : BELAY_EWRONGTYPE);
         assert_int_equal(strncmp(detail, HITS ": ", sizeof HITS + 1), 0);
         if (n == SET)
@@ -145,22 +145,23 @@ TEST(group_larger_than_max_reply) {
   belay_client_options_t client = client_options();
   client.max_reply = 65536;
   env_t *env = env_open(&client);
-  till_t till;
-  till_new(&till, env, NULL);
-  till.then = keep_detail;
+  counters_t counters;
+  counters_new(&counters, env, NULL);
+  counters.then = keep_detail;
   for (int i = 0; i < 20; i++) {
     large[0] = (char)('a' + i);
     server_do(env->server, "HSET", HITS, large, "1", NULL);
   }
   count_t count = {0};
-  expect_status(&count, begin_nth(&till, &count, ALL), BELAY_EOVERFLOW);
+  expect_status(&count, begin_nth(&counters, &count, ALL), BELAY_EOVERFLOW);
   assert_string_equal(detail, HITS ": it has 20 fields");
   static belay_bytes_t names[257];
   for (int i = 0; i < 257; i++)
     names[i] = name;
-  assert_error(BEGIN(&till, &count, get_fields, KEY("hits"), names, 257, on_many), BELAY_EINVAL);
+  assert_error(BEGIN(&counters, &count, get_fields, KEY("hits"), names, 257, on_many),
+               BELAY_EINVAL);
   assert_string_equal(belay_detail(env->belay), "fields: NULL, or not 1 to 256 of them");
-  expect_status(&count, BEGIN(&till, &count, get_fields, KEY("hits"), names, 256, on_many), 0);
+  expect_status(&count, BEGIN(&counters, &count, get_fields, KEY("hits"), names, 256, on_many), 0);
   assert_int_equal(client_stats(env).drops, 0);
   env_close(env);
 }
@@ -195,8 +196,8 @@ RELAY_TEST(resent_operations) {
       {ALL, "hgetall", 0},
       {REMOVE, "hdel", BELAY_EUNKNOWN},
   };
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     server_do(env->server, "FLUSHALL", NULL);
     if (rows[i].n < ON_COUNTERS)
@@ -204,10 +205,10 @@ RELAY_TEST(resent_operations) {
     else
       server_do(env->server, "HSET", HITS, "f", "5", NULL);
     count_t count = {0};
-    expect_got(&till, "else", false, 0); /* there is a connection */
+    expect_got(&counters, "else", false, 0); /* there is a connection */
     int64_t calls = server_calls(env->server, rows[i].command);
     relay_delay(env->relay, RELAY_LONG);
-    assert_error(begin_nth(&till, &count, rows[i].n), 0);
+    assert_error(begin_nth(&counters, &count, rows[i].n), 0);
     lose_the_answer(env, rows[i].command, calls < 0 ? 0 : calls);
     assert_error(end_of_count(&count), rows[i].status);
     if (rows[i].n == ADD || rows[i].n == BOUNDED || rows[i].n == ONCE)
@@ -221,14 +222,14 @@ RELAY_TEST(resent_operations) {
 
 /* The connection is cut, or falls silent, at some time or other. */
 RELAY_TEST(operation_id_with_lost_replies) {
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   for (int64_t i = 1; i < 11; i++) {
     count_t count = {0};
     char id[8];
     snprintf(id, sizeof id, "op%d", (int)i);
     relay_delay(env->relay, 20);
-    assert_error(BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_result), 0);
+    assert_error(BEGIN(&counters, &count, add_once, KEY("hits"), 1, KEY(id), on_result), 0);
     env_run_for(env, i % 3 * 13);
     if (i % 5 == 4)
       relay_silence(env->relay);
@@ -237,6 +238,6 @@ RELAY_TEST(operation_id_with_lost_replies) {
     relay_delay(env->relay, 0);
     assert_error(end_of_count(&count), 0);
     assert_int_equal(count.result.value, i);
-    expect_got(&till, "hits", true, i);
+    expect_got(&counters, "hits", true, i);
   }
 }

@@ -26,10 +26,10 @@ static const char *key_at(int i) {
 }
 
 /* Each has been added `times` times. */
-static void expect_all(till_t *till, int64_t delta, int64_t times) {
+static void expect_all(counters_t *counters, int64_t delta, int64_t times) {
   static count_t count;
   count = (count_t){0};
-  expect_status(&count, BEGIN(till, &count, get_many, keys, N, on_many), 0);
+  expect_status(&count, BEGIN(counters, &count, get_many, keys, N, on_many), 0);
   assert_int_equal(count.n, N);
   for (int i = 0; i < N; i++) {
     assert_true(count.many[i].found);
@@ -43,22 +43,22 @@ COUNTER_TEST(many_in_one_round_trip) {
   name_them(large);
   uint64_t writes = client_stats(env).writes;
   for (int times = 1; times <= 2; times++) {
-    expect_status(&count, BEGIN(till, &count, add_many, items, N, on_many), 0);
+    expect_status(&count, BEGIN(counters, &count, add_many, items, N, on_many), 0);
     for (int i = 0; i < N; i++) {
       assert_true(count.many[i].applied);
       assert_int_equal(count.many[i].value, times * (large + i));
     }
   }
   assert_true(client_stats(env).writes - writes < N);
-  expect_all(till, large, 2);
+  expect_all(counters, large, 2);
   items[1] = items[2] = items[0]; /* one may come more than once */
   for (int i = 0; i < 3; i++)
     items[i].delta = 1;
-  expect_status(&count, BEGIN(till, &count, add_many, items, 3, on_many), 0);
+  expect_status(&count, BEGIN(counters, &count, add_many, items, 3, on_many), 0);
   for (int i = 0; i < 3; i++)
     assert_int_equal(count.many[i].value, 2 * large + 1 + i);
   const belay_bytes_t absent = {"absent", 6};
-  expect_status(&count, BEGIN(till, &count, get_many, &absent, 1, on_many), 0);
+  expect_status(&count, BEGIN(counters, &count, get_many, &absent, 1, on_many), 0);
   assert_false(count.many[0].found);
   assert_int_equal(count.many[0].value, 0);
 }
@@ -74,15 +74,15 @@ ENV_TEST(each_has_its_own_status) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
-    till_t till;
+    counters_t counters;
     static count_t count;
-    till_new(&till, env, &options);
+    counters_new(&counters, env, &options);
     name_them(1);
     server_do(env->server, "FLUSHALL", NULL);
     server_do(env->server, "RPUSH", key_at(3), "x", NULL);
     server_do(env->server, "SET", key_at(5), "9223372036854775807", NULL);
     server_do(env->server, "SET", key_at(7), "many", NULL);
-    expect_either(&count, BEGIN(&till, &count, add_many, items, N, on_many), BELAY_EWRONGTYPE,
+    expect_either(&count, BEGIN(&counters, &count, add_many, items, N, on_many), BELAY_EWRONGTYPE,
                   BELAY_EOVERFLOW);
     for (int i = 0; i < N; i++) {
       int expected = i == 3 || i == 7 ? BELAY_EWRONGTYPE : i == 5 ? BELAY_EOVERFLOW : 0;
@@ -90,7 +90,7 @@ ENV_TEST(each_has_its_own_status) {
       assert_int_equal(count.many[i].value, expected == 0 ? 1 + i : 0);
       assert_int_equal(count.many[i].applied, expected == 0);
     }
-    expect_status(&count, BEGIN(&till, &count, get_many, keys, N, on_many), BELAY_EWRONGTYPE);
+    expect_status(&count, BEGIN(&counters, &count, get_many, keys, N, on_many), BELAY_EWRONGTYPE);
     for (int i = 0; i < N; i++) {
       assert_error(count.many[i].status, i == 3 || i == 7 ? BELAY_EWRONGTYPE : 0);
       assert_int_equal(count.many[i].value, i == 3 || i == 7 ? 0 : i == 5 ? INT64_MAX : 1 + i);
@@ -107,8 +107,8 @@ COUNTER_TEST_OF(script_cache_flushed, o.ttl_ms = 100000) {
   static count_t count;
   name_them(1);
   for (int times = 1; times <= 3; times++) {
-    expect_status(&count, BEGIN(till, &count, add_many, items, N, on_many), 0);
-    expect_all(till, 1, times);
+    expect_status(&count, BEGIN(counters, &count, add_many, items, N, on_many), 0);
+    expect_all(counters, 1, times);
     server_do(env->server, "SCRIPT", "FLUSH", NULL);
   }
   expect_no_key_for_ever(env->server);
@@ -122,15 +122,15 @@ TEST(script_text_is_sent_once) {
     env_t *env = env_open(&client);
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
-    till_t till;
+    counters_t counters;
     static count_t count;
-    till_new(&till, env, &options);
+    counters_new(&counters, env, &options);
     name_them(1);
     for (int i = 0; i < N && ids; i++) {
       items[i].op_id = KEY("op");
     }
-    expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
-    expect_all(&till, 1, 1);
+    expect_status(&count, BEGIN(&counters, &count, add_many, items, N, on_many), 0);
+    expect_all(&counters, 1, 1);
     env_close(env);
   }
 }
@@ -138,37 +138,37 @@ TEST(script_text_is_sent_once) {
 /* They are found again where they were put, however many connections there are. */
 ENV_TEST_OF(add_many_unreachable, o.connections = 4; o.reconnect_max_ms = 50) {
   static count_t count;
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   name_them(1);
   server_kill(env->server);
   count.request.timeout_ms = 100;
-  expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), BELAY_EUNREACHABLE);
+  expect_status(&count, BEGIN(&counters, &count, add_many, items, N, on_many), BELAY_EUNREACHABLE);
   for (int i = 0; i < N; i++)
     assert_error(count.many[i].status, BELAY_EUNREACHABLE);
   server_restart(env->server);
   for (int i = 0; i < N; i++)
-    expect_added(&till, names[i], 1 + i, 1 + i);
-  expect_all(&till, 1, 1);
+    expect_added(&counters, names[i], 1 + i, 1 + i);
+  expect_all(&counters, 1, 1);
 }
 
 ENV_TEST_OF(add_many_canceled, o.connections = 4) {
   static count_t count, another;
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   name_them(1);
-  expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
+  expect_status(&count, BEGIN(&counters, &count, add_many, items, N, on_many), 0);
   server_pause(env->server);
   for (int i = 0; i < 2; i++) {
-    assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
-    assert_error(BEGIN(&till, &another, get_many, keys, N, on_many), 0);
-    assert_error(BEGIN(&till, &another, get_many, keys, N, on_many), BELAY_ESTATE);
+    assert_error(BEGIN(&counters, &count, add_many, items, N, on_many), 0);
+    assert_error(BEGIN(&counters, &another, get_many, keys, N, on_many), 0);
+    assert_error(BEGIN(&counters, &another, get_many, keys, N, on_many), BELAY_ESTATE);
     if (i == 0)
       env_run_for(env, 20);
     if (i == 0)
       assert_error(belay_request_cancel(&count.request), 0);
     else
-      assert_error(begin_close_till(&till), 0);
+      assert_error(begin_close_counters(&counters), 0);
     assert_error(end_of_count(&count), BELAY_ECANCELED);
     for (int j = 0; j < N; j++)
       assert_error(count.many[j].status, BELAY_ECANCELED);
@@ -176,7 +176,7 @@ ENV_TEST_OF(add_many_canceled, o.connections = 4) {
       assert_error(belay_request_cancel(&another.request), 0);
     assert_error(end_of_count(&another), BELAY_ECANCELED);
   }
-  env_until(env, till.closed == 1);
+  env_until(env, counters.closed == 1);
   server_resume(env->server);
 }
 
@@ -188,8 +188,8 @@ TEST(add_many_lost_replies) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = relay_client_options();
   env_t *env = env_open_at(relay_url(relay), &options);
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   int64_t times = 0;
   for (int with_ids = 0; with_ids < 2; with_ids++)
     for (int round = 0; round < 3; round++) {
@@ -200,7 +200,7 @@ TEST(add_many_lost_replies) {
         items[i].op_id = KEY(id);
       }
       relay_delay(relay, RELAY_LONG);
-      assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
+      assert_error(BEGIN(&counters, &count, add_many, items, N, on_many), 0);
       times++;
       do
         uv_run(&env->loop, UV_RUN_NOWAIT);
@@ -213,7 +213,7 @@ TEST(add_many_lost_replies) {
         assert_error(count.many[i].status, with_ids ? 0 : BELAY_EUNKNOWN);
         assert_int_equal(count.many[i].value, with_ids ? times * (1 + i) : 0);
       }
-      expect_all(&till, 1, times);
+      expect_all(&counters, 1, times);
     }
   env_close(env);
   relay_stop(relay);
@@ -231,12 +231,12 @@ ENV_TEST(a_counter_in_shards) {
   belay_counter_options_t options = counter_options();
   options.shards = SHARDS;
   options.ttl_ms = 100000;
-  till_t till;
-  till_new(&till, env, &options);
-  expect_got(&till, "hits", false, 0);
+  counters_t counters;
+  counters_new(&counters, env, &options);
+  expect_got(&counters, "hits", false, 0);
   for (int i = 1; i <= ADDS; i++)
-    expect_add_status(&till, "hits", i, 0);
-  expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2);
+    expect_add_status(&counters, "hits", i, 0);
+  expect_got(&counters, "hits", true, ADDS * (ADDS + 1) / 2);
   assert_int_equal(server_keys(env->server), SHARDS);
   int64_t sum = 0;
   for (int i = 0; i < SHARDS; i++) {
@@ -249,12 +249,12 @@ ENV_TEST(a_counter_in_shards) {
   for (int i = 0; i < 50; i++) {
     char id[8];
     snprintf(id, sizeof id, "op%d", i / 2); /* each twice: the second time it goes where it was */
-    expect_once_status(&till, "hits", 1, id, 0);
+    expect_once_status(&counters, "hits", 1, id, 0);
   }
-  expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2 + 25);
-  expect_deleted(&till, "hits", true);
-  expect_deleted(&till, "hits", false);
-  expect_got(&till, "hits", false, 0);
+  expect_got(&counters, "hits", true, ADDS * (ADDS + 1) / 2 + 25);
+  expect_deleted(&counters, "hits", true);
+  expect_deleted(&counters, "hits", false);
+  expect_got(&counters, "hits", false, 0);
 }
 
 COUNTER_TEST_OF(sum_of_shards, o.shards = 4) {
@@ -286,11 +286,11 @@ COUNTER_TEST_OF(sum_of_shards, o.shards = 4) {
     for (int j = 0; j < 4; j++)
       if (rows[i].values[j] != NULL)
         server_do(env->server, "SET", shard_at(j), rows[i].values[j], NULL);
-    expect_status(&count, BEGIN(till, &count, get, KEY("hits"), on_result), rows[i].status);
+    expect_status(&count, BEGIN(counters, &count, get, KEY("hits"), on_result), rows[i].status);
     if (rows[i].status == 0)
       assert_int_equal(count.result.value, rows[i].sum);
     const belay_bytes_t both[] = {{"hits", 4}, {"none", 4}};
-    expect_status(&count, BEGIN(till, &count, get_many, both, 2, on_many), rows[i].status);
+    expect_status(&count, BEGIN(counters, &count, get_many, both, 2, on_many), rows[i].status);
     assert_error(count.many[0].status, rows[i].status);
     assert_int_equal(count.many[0].value, rows[i].sum);
     assert_int_equal(count.many[0].found, rows[i].status == 0);
@@ -303,21 +303,23 @@ COUNTER_TEST_OF(operations_refused_with_shards, o.shards = 2) {
   static count_t count;
   const belay_bytes_t name = {"f", 1};
   const belay_counter_add_item_t item = {.key = KEY("f"), .delta = 1};
-  assert_error(BEGIN(till, &count, set, KEY("hits"), 1, on_result), BELAY_EINVAL);
+  assert_error(BEGIN(counters, &count, set, KEY("hits"), 1, on_result), BELAY_EINVAL);
   assert_string_equal(belay_detail(env->belay), "a set: not of a counter with shards");
-  assert_error(BEGIN(till, &count, add_bounded, KEY("hits"), 1,
+  assert_error(BEGIN(counters, &count, add_bounded, KEY("hits"), 1,
                      &(belay_counter_bounds_t){.min = 0, .max = 1}, on_result),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(env->belay), "a bounded add: not of a counter with shards");
-  assert_error(BEGIN(till, &count, add_field, KEY("hits"), KEY("f"), 1, on_result), BELAY_EINVAL);
-  assert_error(BEGIN(till, &count, get_field, KEY("hits"), KEY("f"), on_result), BELAY_EINVAL);
-  assert_error(BEGIN(till, &count, add_fields, KEY("hits"), &item, 1, on_many), BELAY_EINVAL);
-  assert_error(BEGIN(till, &count, get_fields, KEY("hits"), &name, 1, on_many), BELAY_EINVAL);
-  assert_error(BEGIN(till, &count, get_all, KEY("hits"), 1, on_all), BELAY_EINVAL);
-  assert_error(BEGIN(till, &count, delete_fields, KEY("hits"), &name, 1, on_result), BELAY_EINVAL);
+  assert_error(BEGIN(counters, &count, add_field, KEY("hits"), KEY("f"), 1, on_result),
+               BELAY_EINVAL);
+  assert_error(BEGIN(counters, &count, get_field, KEY("hits"), KEY("f"), on_result), BELAY_EINVAL);
+  assert_error(BEGIN(counters, &count, add_fields, KEY("hits"), &item, 1, on_many), BELAY_EINVAL);
+  assert_error(BEGIN(counters, &count, get_fields, KEY("hits"), &name, 1, on_many), BELAY_EINVAL);
+  assert_error(BEGIN(counters, &count, get_all, KEY("hits"), 1, on_all), BELAY_EINVAL);
+  assert_error(BEGIN(counters, &count, delete_fields, KEY("hits"), &name, 1, on_result),
+               BELAY_EINVAL);
   assert_string_equal(belay_detail(env->belay), "fields: not of a counter with shards");
   static belay_bytes_t too_many[BELAY_COUNTER_MANY_MAX / 2 + 1];
-  assert_error(BEGIN(till, &count, get_many, too_many, BELAY_COUNTER_MANY_MAX / 2 + 1, on_many),
+  assert_error(BEGIN(counters, &count, get_many, too_many, BELAY_COUNTER_MANY_MAX / 2 + 1, on_many),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(env->belay), "keys: NULL, or not 1 to 32768 of them");
 }

@@ -21,7 +21,7 @@ typedef struct operation {
 
 typedef struct model {
   env_t *env;
-  till_t till;
+  counters_t handle;
   bool lives; /* the handle has a ttl */
   uint64_t random;
   number_t counters[NAMES], fields[NAMES];
@@ -87,7 +87,7 @@ static bool model_bounded(model_t *m, number_t *number, int64_t delta, int64_t m
 static void step_add(model_t *m, count_t *count, uint64_t k) {
   int64_t delta = delta_of(m);
   int status = model_add(m, &m->counters[k], delta);
-  expect_status(count, BEGIN(&m->till, count, add, KEY(keys[k]), delta, on_result), status);
+  expect_status(count, BEGIN(&m->handle, count, add, KEY(keys[k]), delta, on_result), status);
   if (status == 0)
     assert_int_equal(count->result.value, m->counters[k].value);
 }
@@ -105,7 +105,7 @@ static void step_bounded(model_t *m, count_t *count, uint64_t k) {
   }
   bool applied = model_bounded(m, &m->counters[k], delta, min, max);
   expect_status(count,
-                BEGIN(&m->till, count, add_bounded, KEY(keys[k]), delta,
+                BEGIN(&m->handle, count, add_bounded, KEY(keys[k]), delta,
                       &(belay_counter_bounds_t){.min = min, .max = max}, on_result),
                 0);
   assert_int_equal(count->result.applied, applied);
@@ -127,7 +127,7 @@ static void step_once(model_t *m, count_t *count, uint64_t k) {
   m->mismatches += status == BELAY_EMISMATCH;
   if (!operation->known && status == 0)
     *operation = (operation_t){true, delta, m->counters[k].value};
-  expect_status(count, BEGIN(&m->till, count, add_once, KEY(keys[k]), delta, KEY(id), on_result),
+  expect_status(count, BEGIN(&m->handle, count, add_once, KEY(keys[k]), delta, KEY(id), on_result),
                 status);
   if (status == 0)
     assert_int_equal(count->result.value, operation->value);
@@ -135,12 +135,12 @@ static void step_once(model_t *m, count_t *count, uint64_t k) {
 
 static void step_set(model_t *m, uint64_t k) {
   int64_t value = any_number(m);
-  expect_set(&m->till, keys[k], value, m->counters[k].there, m->counters[k].value);
+  expect_set(&m->handle, keys[k], value, m->counters[k].there, m->counters[k].value);
   m->counters[k] = (number_t){true, value};
 }
 
 static void step_delete(model_t *m, uint64_t k) {
-  expect_deleted(&m->till, keys[k], m->counters[k].there);
+  expect_deleted(&m->handle, keys[k], m->counters[k].there);
   m->counters[k] = (number_t){0};
 }
 
@@ -156,7 +156,7 @@ static void step_many(model_t *m, count_t *count) {
     values[i] = status[i] == 0 ? m->counters[k].value : 0;
     all = all != 0 ? all : status[i];
   }
-  expect_status(count, BEGIN(&m->till, count, add_many, items, n, on_many), all);
+  expect_status(count, BEGIN(&m->handle, count, add_many, items, n, on_many), all);
   for (size_t i = 0; i < n; i++) {
     assert_error(count->many[i].status, status[i]);
     assert_int_equal(count->many[i].value, values[i]);
@@ -178,7 +178,8 @@ static void step_fields(model_t *m, count_t *count) {
   }
   if (n == 0)
     return;
-  expect_status(count, BEGIN(&m->till, count, add_fields, KEY("group"), items, n, on_many), status);
+  expect_status(count, BEGIN(&m->handle, count, add_fields, KEY("group"), items, n, on_many),
+                status);
   if (status != 0)
     return;
   memcpy(m->fields, after, sizeof after);
@@ -189,7 +190,7 @@ static void step_fields(model_t *m, count_t *count) {
 static void step_field(model_t *m, count_t *count, uint64_t k) {
   if (below(m, 4) == 0) {
     const belay_bytes_t name = {groups[k], 1};
-    expect_status(count, BEGIN(&m->till, count, delete_fields, KEY("group"), &name, 1, on_result),
+    expect_status(count, BEGIN(&m->handle, count, delete_fields, KEY("group"), &name, 1, on_result),
                   0);
     assert_int_equal(count->result.value, m->fields[k].there);
     m->fields[k] = (number_t){0};
@@ -198,7 +199,7 @@ static void step_field(model_t *m, count_t *count, uint64_t k) {
   int64_t delta = delta_of(m);
   int status = model_add(m, &m->fields[k], delta);
   expect_status(count,
-                BEGIN(&m->till, count, add_field, KEY("group"), KEY(groups[k]), delta, on_result),
+                BEGIN(&m->handle, count, add_field, KEY("group"), KEY(groups[k]), delta, on_result),
                 status);
   if (status == 0)
     assert_int_equal(count->result.value, m->fields[k].value);
@@ -215,18 +216,18 @@ static void check(model_t *m) {
     there += m->fields[i].there;
   }
   count = (count_t){0};
-  expect_status(&count, BEGIN(&m->till, &count, get_many, names, NAMES, on_many), 0);
+  expect_status(&count, BEGIN(&m->handle, &count, get_many, names, NAMES, on_many), 0);
   for (int i = 0; i < NAMES; i++) {
     assert_int_equal(count.many[i].found, m->counters[i].there);
     assert_int_equal(count.many[i].value, m->counters[i].value);
   }
-  expect_status(&count, BEGIN(&m->till, &count, get_fields, KEY("group"), fields, NAMES, on_many),
+  expect_status(&count, BEGIN(&m->handle, &count, get_fields, KEY("group"), fields, NAMES, on_many),
                 0);
   for (int i = 0; i < NAMES; i++) {
     assert_int_equal(count.many[i].found, m->fields[i].there);
     assert_int_equal(count.many[i].value, m->fields[i].value);
   }
-  expect_status(&count, BEGIN(&m->till, &count, get_all, KEY("group"), NAMES, on_all), 0);
+  expect_status(&count, BEGIN(&m->handle, &count, get_all, KEY("group"), NAMES, on_all), 0);
   assert_int_equal(count.n, there);
   for (size_t i = 0; i < there; i++)
     assert_int_equal(count.values[i], m->fields[count.names[i][0] - 'f'].value);
@@ -260,7 +261,7 @@ static void play(model_t *m, bool lives, int64_t max_ops) {
   options.extend_ttl = lives;
   options.max_ops = max_ops;
   m->lives = lives;
-  till_new(&m->till, m->env, &options);
+  counters_new(&m->handle, m->env, &options);
   server_do(m->env->server, "FLUSHALL", NULL);
   memset(m->counters, 0, sizeof m->counters);
   memset(m->fields, 0, sizeof m->fields);
@@ -273,8 +274,8 @@ static void play(model_t *m, bool lives, int64_t max_ops) {
   check(m);
   if (lives)
     expect_no_key_for_ever(m->env->server);
-  assert_error(begin_close_till(&m->till), 0);
-  env_until(m->env, m->till.closed == 1);
+  assert_error(begin_close_counters(&m->handle), 0);
+  env_until(m->env, m->handle.closed == 1);
 }
 
 TEST(same_as_model) {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "support/fixtures/env.h"
-#include "support/fixtures/data/permits.h"
+#include "support/fixtures/data/permissions.h"
 
 #define RECORD "belay::permission::{forum}::config"
 
@@ -145,15 +145,15 @@ static void on_site(belay_request_t *request, int status) {
 
 ENV_TEST(clear_removes_record) {
   notary_t n[3];
-  gate_t gate;
+  perms_t perms;
   for (int kind = 0; kind < 3; kind++) {
     const char *key = kind == BELAY_CONFIG_PRESENCE ? NULL : "forum";
     notary_of(&n[kind], env, (belay_config_kind_t)kind, 0);
     assert_error(open_key(&n[kind], key, "a", "b", BELAY_CONFIG_SAME), 0);
   }
   assert_int_equal(server_keys(env->server), 3);
-  gate_new(&gate, env, 4);
-  expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
+  perms_new(&perms, env, 4);
+  expect_perm(&perms, PERM_CLEAR, 0, 0, 0, 0, false);
   assert_int_equal(server_keys(env->server), 2);
 
   int status = 1;

@@ -2,13 +2,13 @@
 #include <stdio.h>
 
 #include "support/base/random.h"
-#include "support/fixtures/data/permits.h"
+#include "support/fixtures/data/permissions.h"
 #include "support/models/scripts.h"
 
 enum { FIELDS = 40, STEPS = 600, MANY = 12 };
 
 typedef struct model {
-  gate_t gate;
+  perms_t perms;
   unsigned width;
   int64_t ttl_ms;
   uint64_t random, values[FIELDS];
@@ -44,7 +44,7 @@ static void expect(model_t *m, const belay_permission_result_t *result, uint64_t
 }
 
 /* Some fields at once, the same one maybe twice. */
-static void step_fields(model_t *m, deed_t deed) {
+static void step_fields(model_t *m, perm_verb_t verb) {
   belay_permission_field_t fields[MANY];
   uint64_t indices[MANY], before[MANY], now[MANY];
   size_t n = 1 + below(m, MANY);
@@ -53,29 +53,29 @@ static void step_fields(model_t *m, deed_t deed) {
     indices[i] = fields[i].index;
     uint64_t *value = &m->values[indices[i]];
     before[i] = *value;
-    *value = deed == DEED_SET      ? fields[i].value
-             : deed == DEED_GRANT  ? *value | fields[i].value
-             : deed == DEED_REVOKE ? *value & ~fields[i].value
+    *value = verb == PERM_SET      ? fields[i].value
+             : verb == PERM_GRANT  ? *value | fields[i].value
+             : verb == PERM_REVOKE ? *value & ~fields[i].value
                                    : *value;
     now[i] = *value;
   }
-  permit_t permit = {0};
-  belay_permission_t *p = m->gate.permission;
-  belay_request_t *r = begin_permit(&m->gate, &permit);
+  perm_op_t perm_op = {0};
+  belay_permission_t *p = m->perms.permission;
+  belay_request_t *r = begin_perm_op(&m->perms, &perm_op);
   int error =
-      deed == DEED_GET   ? belay_permission_get(p, r, belay_string("forum"), indices, n, on_permit)
-      : deed == DEED_HAS ? belay_permission_has(p, r, belay_string("forum"), fields, n, on_permit)
-      : deed == DEED_SET ? belay_permission_set(p, r, belay_string("forum"), fields, n, on_permit)
-      : deed == DEED_GRANT
-          ? belay_permission_grant(p, r, belay_string("forum"), fields, n, on_permit)
-          : belay_permission_revoke(p, r, belay_string("forum"), fields, n, on_permit);
-  assert_error(begun_permit(&permit, error), 0);
-  assert_error(end_of_permit(&permit), 0);
-  assert_int_equal(permit.n, n);
+      verb == PERM_GET   ? belay_permission_get(p, r, belay_string("forum"), indices, n, on_perm_op)
+      : verb == PERM_HAS ? belay_permission_has(p, r, belay_string("forum"), fields, n, on_perm_op)
+      : verb == PERM_SET ? belay_permission_set(p, r, belay_string("forum"), fields, n, on_perm_op)
+      : verb == PERM_GRANT
+          ? belay_permission_grant(p, r, belay_string("forum"), fields, n, on_perm_op)
+          : belay_permission_revoke(p, r, belay_string("forum"), fields, n, on_perm_op);
+  assert_error(begun_perm_op(&perm_op, error), 0);
+  assert_error(end_of_perm_op(&perm_op), 0);
+  assert_int_equal(perm_op.n, n);
   for (size_t i = 0; i < n; i++)
-    expect(m, &permit.results[i], indices[i], before[i], now[i],
-           deed == DEED_GET   ? now[i] != 0
-           : deed == DEED_HAS ? (now[i] & fields[i].value) == fields[i].value
+    expect(m, &perm_op.results[i], indices[i], before[i], now[i],
+           verb == PERM_GET   ? now[i] != 0
+           : verb == PERM_HAS ? (now[i] & fields[i].value) == fields[i].value
                               : now[i] != before[i]);
 }
 
@@ -87,19 +87,20 @@ static void step_swap(model_t *m) {
                       : how == 2 ? before ^ UINT64_C(1) << below(m, m->width)
                                  : any_value(m);
   bool same = expected == before;
-  permit_t permit = {0};
-  belay_request_t *request = begin_permit(&m->gate, &permit);
-  assert_error(begun_permit(&permit, belay_permission_compare_and_set(
-                                         m->gate.permission, request, belay_string("forum"),
-                                         &(belay_permission_swap_t){
-                                             .index = index, .expected = expected, .value = value},
-                                         on_permit)),
-               0);
-  assert_error(end_of_permit(&permit), 0);
-  assert_int_equal(permit.n, 1);
+  perm_op_t perm_op = {0};
+  belay_request_t *request = begin_perm_op(&m->perms, &perm_op);
+  assert_error(
+      begun_perm_op(&perm_op, belay_permission_compare_and_set(
+                                  m->perms.permission, request, belay_string("forum"),
+                                  &(belay_permission_swap_t){
+                                      .index = index, .expected = expected, .value = value},
+                                  on_perm_op)),
+      0);
+  assert_error(end_of_perm_op(&perm_op), 0);
+  assert_int_equal(perm_op.n, 1);
   if (same)
     m->values[index] = value;
-  expect(m, &permit.results[0], index, before, m->values[index], same);
+  expect(m, &perm_op.results[0], index, before, m->values[index], same);
   m->swapped += same;
   m->refused += !same;
 }
@@ -109,7 +110,7 @@ static void check(model_t *m) {
   char key[64];
   uint8_t bits[FIELDS * 63 / 8 + 1] = {0};
   size_t last = 0;
-  snprintf(key, sizeof key, GATE_KEY "%u", m->width);
+  snprintf(key, sizeof key, PERMS_KEY "%u", m->width);
   for (uint64_t i = 0; i < FIELDS; i++)
     for (unsigned b = 0; b < m->width; b++) {
       size_t at = (size_t)i * m->width + m->width - 1 - b;
@@ -118,39 +119,39 @@ static void check(model_t *m) {
       bits[at / 8] |= (uint8_t)(0x80 >> at % 8);
       last = at / 8 + 1 > last ? at / 8 + 1 : last;
     }
-  const resp_t *reply = server_ask(m->gate.env->server, "GET", key, NULL);
+  const resp_t *reply = server_ask(m->perms.env->server, "GET", key, NULL);
   size_t len = reply->type == RESP_STRING ? reply->len : 0;
   assert_true(len >= last && len <= sizeof bits);
   if (len > 0)
     assert_memory_equal(reply->str, bits, len);
   if (len > 0 && m->ttl_ms > 0)
-    assert_between(server_integer(m->gate.env->server, "PTTL", key, NULL), 1, m->ttl_ms);
+    assert_between(server_integer(m->perms.env->server, "PTTL", key, NULL), 1, m->ttl_ms);
   else if (len > 0)
-    assert_int_equal(server_integer(m->gate.env->server, "PTTL", key, NULL), -1);
+    assert_int_equal(server_integer(m->perms.env->server, "PTTL", key, NULL), -1);
 }
 
 static void play(env_t *env, model_t *m) {
   belay_permission_options_t options = permission_options(m->width);
   options.ttl_ms = m->ttl_ms;
   options.max_index = FIELDS - 1;
-  gate_of(&m->gate, env, env->client, &options);
+  perms_of(&m->perms, env, env->client, &options);
   memset(m->values, 0, sizeof m->values);
   for (int i = 0; i < STEPS; i++) {
     uint64_t what = below(m, 100);
     if (what < 80)
-      step_fields(m, (deed_t)below(m, 5));
+      step_fields(m, (perm_verb_t)below(m, 5));
     else if (what < 98)
       step_swap(m);
     else {
-      expect_deed(&m->gate, DEED_CLEAR, 0, 0, 0, 0, false);
+      expect_perm(&m->perms, PERM_CLEAR, 0, 0, 0, 0, false);
       memset(m->values, 0, sizeof m->values);
     }
     if (i % 10 == 0)
       check(m);
   }
   check(m);
-  assert_error(gate_close(&m->gate), 0);
-  env_until(env, m->gate.closed == 1);
+  assert_error(perms_close(&m->perms), 0);
+  env_until(env, m->perms.closed == 1);
   server_do(env->server, "FLUSHALL", NULL);
 }
 

@@ -123,7 +123,7 @@ ONCE_TEST_RELAYED(lost_replies) {
   expect_ttls(env->server);
 }
 
-/* Told for certain, also the second time. */
+/* The mismatch is definite, also the second time. */
 ONCE_TEST_RELAYED(mismatch_after_retry_is_definite) {
   turn_t turn = {0}, owned = {0};
   expect_turn(&turn, once_begin(once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);

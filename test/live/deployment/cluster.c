@@ -251,17 +251,17 @@ TEST(several_databases) {
   fake_stop(fake_node.fake);
 }
 
-/* ---- strangers ---- */
+/* ---- a foreign node ---- */
 
 /* One that is no member knows no slots: the next one is asked. */
 TEST_ON(first_node_is_no_member, cluster, start_three(NULL)) {
-  server_t *stranger = server_start(&(server_options_t){.cluster = true});
+  server_t *foreign = server_start(&(server_options_t){.cluster = true});
   char url[128];
   snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d", scheme(),
-           server_login(stranger), server_port(stranger), server_port(cluster_node(cluster, 2)));
+           server_login(foreign), server_port(foreign), server_port(cluster_node(cluster, 2)));
   env_t *env = env_open_at(url, NULL);
   assert_int_equal(take_all(env), NAMES);
   expect_all_used(cluster);
   env_close(env);
-  server_stop(stranger);
+  server_stop(foreign);
 }

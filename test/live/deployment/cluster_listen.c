@@ -194,46 +194,46 @@ static belay_lock_options_t sleepy(void) {
   return options;
 }
 
-typedef struct pair {
+typedef struct waiting {
   contender_t *holder, *waiter;
-} pair_t;
+} waiting_t;
 
 /* The second handle waits for the lock of the first and is woken. */
-static pair_t wait_in_pairs(setup_t *setup, const char *name) {
+static waiting_t wait_for_holder(setup_t *setup, const char *name) {
   belay_lock_options_t options = sleepy();
-  pair_t pair = {.holder = contender_of(setup->env, setup->other, name, &options),
-                 .waiter = contender_new(setup->env, name, &options)};
-  assert_error(try_lock(pair.holder), 0);
-  assert_error(begin_acquire(pair.waiter, 100000), 0);
-  return pair;
+  waiting_t waiting = {.holder = contender_of(setup->env, setup->other, name, &options),
+                       .waiter = contender_new(setup->env, name, &options)};
+  assert_error(try_lock(waiting.holder), 0);
+  assert_error(begin_acquire(waiting.waiter, 100000), 0);
+  return waiting;
 }
 
-static void pass_on(setup_t *setup, const pair_t *pair) {
+static void pass_on(setup_t *setup, const waiting_t *waiting) {
   int64_t began = clock_now();
-  assert_error(release(pair->holder), 0);
-  assert_error(outcome(pair->waiter), 0);
+  assert_error(release(waiting->holder), 0);
+  assert_error(outcome(waiting->waiter), 0);
   assert_true(clock_since_ms(began) < 10000 * slow());
-  assert_error(release(pair->waiter), 0);
+  assert_error(release(waiting->waiter), 0);
   (void)setup;
 }
 
 TEST(waiters_are_woken) {
   setup_t *setup = setup_open(NULL);
-  pair_t pair[TOPICS];
+  waiting_t waiting[TOPICS];
   unsigned slot = slot_of(setup, 0), from = owner_of(setup, 0);
   for (int i = 0; i < TOPICS; i++)
-    pair[i] = wait_in_pairs(setup, setup->name[i]);
+    waiting[i] = wait_for_holder(setup, setup->name[i]);
   env_run_for(setup->env, 300);
   for (int i = 1; i < TOPICS; i += 2)
-    pass_on(setup, &pair[i]);
+    pass_on(setup, &waiting[i]);
   cluster_move(setup->cluster, slot, (from + 1) % 3);
   env_until(setup->env, setup->topic[0].gaps == 1 && setup->topic[0].up);
-  pass_on(setup, &pair[0]);
+  pass_on(setup, &waiting[0]);
   cluster_begin_fail_over(setup->cluster, slot_of(setup, 2), CLUSTER_KILLED);
   while (!cluster_has_failed_over(setup->cluster))
     env_run_for(setup->env, 10);
   env_until(setup->env, all_up(setup) && setup->topic[2].gaps > 0);
   for (int i = 2; i < TOPICS; i += 2)
-    pass_on(setup, &pair[i]);
+    pass_on(setup, &waiting[i]);
   setup_close(setup);
 }

@@ -20,7 +20,7 @@
 typedef struct setup {
   cluster_t *cluster;
   env_t *env;
-  till_t till;
+  counters_t counters;
   int64_t value[KEYS];
 } setup_t;
 
@@ -39,7 +39,7 @@ static void add_all(setup_t *setup) {
   for (int i = 0; i < KEYS; i++) {
     name_key(name, i);
     setup->value[i]++;
-    expect_added(&setup->till, name, 1, setup->value[i]);
+    expect_added(&setup->counters, name, 1, setup->value[i]);
   }
 }
 
@@ -47,7 +47,7 @@ static int64_t read_one(setup_t *setup, int i) {
   char name[16];
   count_t count = {0};
   name_key(name, i);
-  assert_error(BEGIN(&setup->till, &count, get, KEY(name), on_result), 0);
+  assert_error(BEGIN(&setup->counters, &count, get, KEY(name), on_result), 0);
   assert_error(end_of_count(&count), 0);
   return count.result.value;
 }
@@ -123,7 +123,7 @@ static setup_t *setup_open(belay_read_from_t from, const char *password) {
   setup->cluster = cluster_start(&(cluster_options_t){.password = password});
   give_something(setup->cluster);
   setup->env = env_open_at(cluster_url(setup->cluster), &options);
-  till_new(&setup->till, setup->env, NULL);
+  counters_new(&setup->counters, setup->env, NULL);
   add_all(setup);
   int64_t links = from == BELAY_READ_PRIMARY ? 3 : 6;
   env_until(setup->env, client_stats(setup->env).connections_up >= (size_t)links);
@@ -159,7 +159,7 @@ TEST(replica_dies) {
   count_t count = {0};
   name_key(name, 0);
   unsigned owner = (unsigned)cluster_owner(setup->cluster, slot_of(0));
-  assert_error(BEGIN(&setup->till, &count, get, KEY(name), on_result), 0);
+  assert_error(BEGIN(&setup->counters, &count, get, KEY(name), on_result), 0);
   server_kill(cluster_node(setup->cluster, owner + 3));
   assert_error(end_of_count(&count), 0);
   expect_reads(setup, true, true);
@@ -186,7 +186,7 @@ TEST_IN(replica_stopped, setup, setup_open(BELAY_READ_REPLICA, NULL)) {
   server_pause(cluster_node(setup->cluster, 3));
   for (int i = 0; i < 2 * KEYS; i++) {
     name_key(name, i % KEYS);
-    assert_error(BEGIN(&setup->till, &count[i], get, KEY(name), on_result), 0);
+    assert_error(BEGIN(&setup->counters, &count[i], get, KEY(name), on_result), 0);
     if (i == KEYS - 1) /* then there is something to notice for the others */
       env_run_for(setup->env, 400);
   }

@@ -8,10 +8,10 @@
 
 /* ---- a primary and a replica ---- */
 
-typedef struct pair {
+typedef struct replicated {
   env_t *env; /* its server is the primary */
   server_t *replica;
-} pair_t;
+} replicated_t;
 
 static server_t *start_primary(void) {
   return server_start(&(server_options_t){.address = "127.0.0.1"});
@@ -43,50 +43,50 @@ static belay_client_options_t patient(void) {
   return options;
 }
 
-static pair_t *pair_open(void) {
+static replicated_t *replicated_open(void) {
   belay_client_options_t options = patient();
-  pair_t *pair = malloc(sizeof *pair);
-  *pair = (pair_t){.env = env_open_with(the_primary, &options), .replica = the_replica};
+  replicated_t *replicated = malloc(sizeof *replicated);
+  *replicated = (replicated_t){.env = env_open_with(the_primary, &options), .replica = the_replica};
   server_resume(the_replica);
   server_do(the_primary, "FLUSHALL", NULL);
   server_do(the_primary, "CONFIG", "RESETSTAT", NULL);
   int64_t began = clock_now();
   while (server_keys(the_replica) > 0 && clock_since_ms(began) < 5000 * slow())
     stall_ms(2);
-  return pair;
+  return replicated;
 }
 
-static void pair_close(pair_t *pair) {
-  pair->env->server = NULL; /* the next test needs it */
-  env_close(pair->env);
-  free(pair);
+static void replicated_close(replicated_t *replicated) {
+  replicated->env->server = NULL; /* the next test needs it */
+  env_close(replicated->env);
+  free(replicated);
 }
 
-#define PAIR_TEST(name) TEST_IN(name, pair, pair_open())
+#define REPLICATED_TEST(name) TEST_IN(name, replicated, replicated_open())
 
-static belay_lock_options_t replicated(belay_lock_options_t options) {
+static belay_lock_options_t with_replica(belay_lock_options_t options) {
   options.min_replicas = 1;
   options.timeout_ms = TIMEOUT;
   options.replica_timeout_ms = REPLICA_TIMEOUT;
   return options;
 }
 
-static contender_t *durable(const pair_t *pair, const char *name) {
-  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
-  return contender_new(pair->env, name, &options);
+static contender_t *durable(const replicated_t *replicated, const char *name) {
+  belay_lock_options_t options = with_replica(with_ttl(10000 * slow()));
+  return contender_new(replicated->env, name, &options);
 }
 
-static contender_t *durable_watched(const pair_t *pair, int64_t ttl_ms) {
-  belay_lock_options_t options = replicated(watched(ttl_ms));
+static contender_t *durable_watched(const replicated_t *replicated, int64_t ttl_ms) {
+  belay_lock_options_t options = with_replica(watched(ttl_ms));
   options.timeout_ms = ttl_ms / 3;
   options.replica_timeout_ms = ttl_ms / 6;
-  return contender_new(pair->env, "door", &options);
+  return contender_new(replicated->env, "door", &options);
 }
 
 /* The replica must not be paused. */
-static bool is_on_replica(const pair_t *pair, contender_t *c) {
+static bool is_on_replica(const replicated_t *replicated, contender_t *c) {
   char token[256];
-  const char *value = server_string(pair->replica, "GET", key_of(c), NULL);
+  const char *value = server_string(replicated->replica, "GET", key_of(c), NULL);
   belay_lock_token(c->lock, token, sizeof token);
   return value != NULL && token[0] != '\0' && strcmp(value, token) == 0;
 }
@@ -100,180 +100,181 @@ static void expect_no_key(env_t *env) {
 
 /* ---- acquire ---- */
 
-PAIR_TEST(grant_is_on_the_replica) {
-  contender_t *c = durable(pair, "door");
+REPLICATED_TEST(grant_is_on_the_replica) {
+  contender_t *c = durable(replicated, "door");
   for (int i = 0; i < 100; i++) {
     assert_error(try_lock(c), 0);
-    assert_true(is_on_replica(pair, c));
+    assert_true(is_on_replica(replicated, c));
     assert_error(release(c), 0);
   }
 }
 
-PAIR_TEST(concurrent_grants_are_on_the_replica) {
+REPLICATED_TEST(concurrent_grants_are_on_the_replica) {
   contender_t *all[40];
   char name[8];
   for (int i = 0; i < 40; i++) {
     snprintf(name, sizeof name, "door%d", i);
-    all[i] = durable(pair, name);
+    all[i] = durable(replicated, name);
     assert_error(begin_acquire(all[i], 5000 * slow()), 0);
   }
   for (int i = 0; i < 40; i++) {
     assert_error(outcome(all[i]), 0);
-    assert_true(is_on_replica(pair, all[i]));
+    assert_true(is_on_replica(replicated, all[i]));
   }
 }
 
-PAIR_TEST(no_wait_without_min_replicas) {
-  contender_t *plain = contender_new(pair->env, "plain", NULL), *c = durable(pair, "door");
+REPLICATED_TEST(no_wait_without_min_replicas) {
+  contender_t *plain = contender_new(replicated->env, "plain", NULL),
+              *c = durable(replicated, "door");
   assert_error(try_lock(plain), 0);
   assert_error(release(plain), 0);
-  assert_int_equal(server_calls(pair->env->server, "wait"), 0);
+  assert_int_equal(server_calls(replicated->env->server, "wait"), 0);
   assert_error(try_lock(c), 0);
-  assert_int_equal(server_calls(pair->env->server, "wait"), 1);
+  assert_int_equal(server_calls(replicated->env->server, "wait"), 1);
 }
 
-PAIR_TEST(stopped_replica) {
-  contender_t *c = durable(pair, "door");
+REPLICATED_TEST(stopped_replica) {
+  contender_t *c = durable(replicated, "door");
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  server_pause(pair->replica);
+  server_pause(replicated->replica);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
   assert_between(clock_since_ms(began), REPLICA_TIMEOUT - 50, TIMEOUT + 200 * slow());
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(belay_lock_error(c->lock), BELAY_ENOREPLICAS);
-  expect_no_key(pair->env);
+  expect_no_key(replicated->env);
 }
 
 TEST(no_replica) {
   belay_client_options_t of_client = patient();
   env_t *env = env_open(&of_client);
-  belay_lock_options_t options = replicated(with_ttl(10000));
+  belay_lock_options_t options = with_replica(with_ttl(10000));
   assert_error(try_lock(contender_new(env, "door", &options)), BELAY_ENOREPLICAS);
   expect_no_key(env);
   env_close(env);
 }
 
-PAIR_TEST(replica_returns_for_a_waiter) {
-  contender_t *c = durable(pair, "door");
-  server_pause(pair->replica);
+REPLICATED_TEST(replica_returns_for_a_waiter) {
+  contender_t *c = durable(replicated, "door");
+  server_pause(replicated->replica);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  env_run_for(pair->env, 3 * REPLICA_TIMEOUT);
+  env_run_for(replicated->env, 3 * REPLICA_TIMEOUT);
   assert_int_equal(c->ended, 0);
-  server_resume(pair->replica);
+  server_resume(replicated->replica);
   assert_error(outcome(c), 0);
-  assert_true(is_on_replica(pair, c));
-  env_settle(pair->env);
+  assert_true(is_on_replica(replicated, c));
+  env_settle(replicated->env);
   assert_true(is_on_server(c)); /* the undos before it did not harm it */
 }
 
-PAIR_TEST(cancel_during_wait) {
-  contender_t *c = durable(pair, "door");
-  server_pause(pair->replica);
+REPLICATED_TEST(cancel_during_wait) {
+  contender_t *c = durable(replicated, "door");
+  server_pause(replicated->replica);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  env_until(pair->env, value_of(c) != NULL);
+  env_until(replicated->env, value_of(c) != NULL);
   assert_error(cancel(c), 0);
   assert_error(outcome(c), BELAY_ECANCELED);
-  expect_no_key(pair->env);
+  expect_no_key(replicated->env);
 }
 
-PAIR_TEST(held_by_another_client) {
-  contender_t *c = durable(pair, "door");
+REPLICATED_TEST(held_by_another_client) {
+  contender_t *c = durable(replicated, "door");
   foreign_holder(c, 60000);
   assert_error(try_lock(c), BELAY_EHELD);
-  server_pause(pair->replica);
+  server_pause(replicated->replica);
   assert_error(try_lock(c), BELAY_EHELD);
   assert_string_equal(value_of(c), "somebody else");
 }
 
-PAIR_TEST(two_replicas_required) {
-  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
+REPLICATED_TEST(two_replicas_required) {
+  belay_lock_options_t options = with_replica(with_ttl(10000 * slow()));
   options.min_replicas = 2;
-  contender_t *c = contender_new(pair->env, "door", &options);
+  contender_t *c = contender_new(replicated->env, "door", &options);
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
-  server_t *second = start_replica(pair->env->server);
+  server_t *second = start_replica(replicated->env->server);
   assert_error(acquire(c, 5000 * slow()), 0);
   assert_non_null(server_string(second, "GET", key_of(c), NULL));
-  assert_true(is_on_replica(pair, c));
+  assert_true(is_on_replica(replicated, c));
   server_stop(second);
 }
 
-PAIR_TEST(fencing_counter_is_on_the_replica) {
+REPLICATED_TEST(fencing_counter_is_on_the_replica) {
   char key[256];
-  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
+  belay_lock_options_t options = with_replica(with_ttl(10000 * slow()));
   options.fencing = true;
-  contender_t *c = contender_new(pair->env, "door", &options);
+  contender_t *c = contender_new(replicated->env, "door", &options);
   assert_error(try_lock(c), 0);
-  assert_true(is_on_replica(pair, c));
+  assert_true(is_on_replica(replicated, c));
   snprintf(key, sizeof key, "%s::fence", key_of(c));
-  const char *number = server_string(pair->replica, "HGET", key, "number", NULL);
+  const char *number = server_string(replicated->replica, "HGET", key, "number", NULL);
   assert_non_null(number);
   assert_int_equal(strtoull(number, NULL, 10), belay_lock_fence(c->lock));
 }
 
 /* ---- renewal, extend ---- */
 
-PAIR_TEST(unreplicated_renewals_do_not_count) {
-  contender_t *c = durable_watched(pair, kept_ttl());
+REPLICATED_TEST(unreplicated_renewals_do_not_count) {
+  contender_t *c = durable_watched(replicated, kept_ttl());
   assert_error(try_lock(c), 0);
-  env_run_for(pair->env, kept_ttl() * 5 / 4); /* renewed some times */
+  env_run_for(replicated->env, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
-  server_pause(pair->replica);
-  env_run_for(pair->env, 20); /* the confirmation that is still in flight */
+  server_pause(replicated->replica);
+  env_run_for(replicated->env, 20); /* the confirmation that is still in flight */
   int64_t deadline = believed_until(c);
-  env_until(pair->env, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
+  env_until(replicated->env, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
   await_loss_at(c, deadline);
-  expect_no_key(pair->env);
+  expect_no_key(replicated->env);
 }
 
-PAIR_TEST(replica_away_for_less_than_the_ttl) {
-  contender_t *c = durable_watched(pair, 2 * kept_ttl());
+REPLICATED_TEST(replica_away_for_less_than_the_ttl) {
+  contender_t *c = durable_watched(replicated, 2 * kept_ttl());
   assert_error(try_lock(c), 0);
-  server_pause(pair->replica);
-  env_run_for(pair->env, kept_ttl());
-  server_resume(pair->replica);
-  env_run_for(pair->env, 2 * kept_ttl());
+  server_pause(replicated->replica);
+  env_run_for(replicated->env, kept_ttl());
+  server_resume(replicated->replica);
+  env_run_for(replicated->env, 2 * kept_ttl());
   assert_int_equal(c->lost, 0);
-  assert_true(is_on_replica(pair, c));
+  assert_true(is_on_replica(replicated, c));
 }
 
-PAIR_TEST(unreplicated_extend_does_not_count) {
-  contender_t *c = durable(pair, "door");
+REPLICATED_TEST(unreplicated_extend_does_not_count) {
+  contender_t *c = durable(replicated, "door");
   assert_error(try_lock(c), 0);
-  server_pause(pair->replica);
+  server_pause(replicated->replica);
   assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
   assert_between(remaining_ms(c), 1, 10000 * slow());
-  server_resume(pair->replica);
+  server_resume(replicated->replica);
   assert_error(extend(c, 50000 * slow()), 0);
   assert_true(remaining_ms(c) > 40000 * slow());
-  assert_between(server_integer(pair->replica, "PTTL", key_of(c), NULL), 40000 * slow(),
+  assert_between(server_integer(replicated->replica, "PTTL", key_of(c), NULL), 40000 * slow(),
                  50000 * slow());
 }
 
 /* The second extend writes nothing, because the primary's ttl is longer. Its WAIT, on another
  * connection, would not cover the replica's state. */
-PAIR_TEST(shorter_extend_on_a_new_connection) {
-  contender_t *c = durable(pair, "door");
+REPLICATED_TEST(shorter_extend_on_a_new_connection) {
+  contender_t *c = durable(replicated, "door");
   assert_error(try_lock(c), 0);
-  server_pause(pair->replica);
+  server_pause(replicated->replica);
   assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
-  (void)server_ask(pair->env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  env_run_for(pair->env, 500 * slow());
+  (void)server_ask(replicated->env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  env_run_for(replicated->env, 500 * slow());
   assert_int_not_equal(extend(c, 30000 * slow()), 0);
   assert_true(remaining_ms(c) <= 10000 * slow());
 }
 
-PAIR_TEST(other_locks_are_not_delayed) {
-  belay_lock_options_t options = replicated(with_ttl(20000 * slow()));
+REPLICATED_TEST(other_locks_are_not_delayed) {
+  belay_lock_options_t options = with_replica(with_ttl(20000 * slow()));
   options.replica_timeout_ms = 2000 * slow();
   options.timeout_ms = 4000 * slow();
-  contender_t *c = contender_new(pair->env, "door", &options);
-  contender_t *plain = contender_new(pair->env, "plain", NULL);
+  contender_t *c = contender_new(replicated->env, "door", &options);
+  contender_t *plain = contender_new(replicated->env, "plain", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  server_pause(pair->replica);
+  server_pause(replicated->replica);
   assert_error(begin_acquire(c, 0), 0);
-  env_until(pair->env, value_of(c) != NULL);
+  env_until(replicated->env, value_of(c) != NULL);
   for (int i = 0; i < 10; i++) {
     assert_error(try_lock(plain), 0);
     assert_error(release(plain), 0);
@@ -284,46 +285,46 @@ PAIR_TEST(other_locks_are_not_delayed) {
 
 /* ---- scripts that the server does not know any more ---- */
 
-static void flush_scripts(const pair_t *pair) {
-  server_do(pair->env->server, "SCRIPT", "FLUSH", NULL);
+static void flush_scripts(const replicated_t *replicated) {
+  server_do(replicated->env->server, "SCRIPT", "FLUSH", NULL);
 }
 
-PAIR_TEST(script_flush) {
-  contender_t *c = durable(pair, "door");
+REPLICATED_TEST(script_flush) {
+  contender_t *c = durable(replicated, "door");
   for (int i = 0; i < 20; i++) {
-    flush_scripts(pair);
+    flush_scripts(replicated);
     assert_error(try_lock(c), 0);
-    flush_scripts(pair);
+    flush_scripts(replicated);
     assert_error(extend(c, (20000 + i) * slow()), 0);
-    assert_true(server_integer(pair->replica, "PTTL", key_of(c), NULL) > 10000 * slow());
-    flush_scripts(pair);
+    assert_true(server_integer(replicated->replica, "PTTL", key_of(c), NULL) > 10000 * slow());
+    flush_scripts(replicated);
     assert_error(release(c), 0);
   }
 }
 
 /* The replica has everything, and gets nothing more; and the primary knows no script. */
-static void cut_off(const pair_t *pair) {
-  assert_int_equal(server_integer(pair->env->server, "WAIT", "1", "5000", NULL), 1);
-  server_pause(pair->replica);
-  flush_scripts(pair);
+static void cut_off(const replicated_t *replicated) {
+  assert_int_equal(server_integer(replicated->env->server, "WAIT", "1", "5000", NULL), 1);
+  server_pause(replicated->replica);
+  flush_scripts(replicated);
 }
 
 /* After a script that did not run, WAIT would confirm the write before it, which the replica
  * has. */
 static void expect_no_false_confirmation(bool fencing) {
-  pair_t *pair = pair_open();
-  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
+  replicated_t *replicated = replicated_open();
+  belay_lock_options_t options = with_replica(with_ttl(10000 * slow()));
   options.fencing = fencing;
-  contender_t *c = contender_new(pair->env, "door", &options);
+  contender_t *c = contender_new(replicated->env, "door", &options);
   assert_error(try_lock(c), 0);
   assert_error(extend(c, 10000 * slow()), 0); /* each script was called on this connection */
-  cut_off(pair);
+  cut_off(replicated);
   assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
-  server_resume(pair->replica);
+  server_resume(replicated->replica);
   assert_error(release(c), 0);
-  cut_off(pair);
+  cut_off(replicated);
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
-  pair_close(pair);
+  replicated_close(replicated);
 }
 
 TEST(script_flush_without_replica) {
@@ -348,7 +349,7 @@ TEST(option_ranges) {
   belay_client_options_t hasty = client_options(), options = patient();
   hasty.stall_timeout_ms = 1000;
   env_t *env = env_open_at("redis://127.0.0.1:1", &options);
-  belay_lock_options_t good = replicated(with_ttl(10000)), bad = good;
+  belay_lock_options_t good = with_replica(with_ttl(10000)), bad = good;
   good.min_replicas = 255;
   good.replica_timeout_ms = good.timeout_ms;
   assert_error(new_status(env, &good), 0);

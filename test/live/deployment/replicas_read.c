@@ -11,7 +11,7 @@
 
 /* ---- operations that a replica may answer ---- */
 
-typedef struct house {
+typedef struct handles {
   belay_counter_t *counter;
   belay_dedup_t *set, *window, *bitmap, *log;
   belay_ranking_t *ranking, *timed;
@@ -19,7 +19,7 @@ typedef struct house {
   belay_active_t *active;
   belay_bloom_t *bloom;
   belay_cache_t *cache;
-} house_t;
+} handles_t;
 
 static belay_dedup_t *new_dedup(belay_client_t *client, const char *name, belay_dedup_kind_t kind) {
   belay_dedup_options_t options;
@@ -42,7 +42,7 @@ static belay_presence_t *new_presence(belay_client_t *client, const char *name, 
   return presence;
 }
 
-static void build(house_t *house, belay_client_t *client) {
+static void build(handles_t *handles, belay_client_t *client) {
   belay_active_options_t active;
   belay_bloom_options_t bloom;
   belay_cache_options_t cache;
@@ -57,18 +57,18 @@ static void build(house_t *house, belay_client_t *client) {
   belay_ranking_options_init(&timed);
   timed.name = belay_string("timed");
   timed.ties = BELAY_RANKING_EARLIER_FIRST;
-  assert_error(belay_counter_new(client, NULL, &house->counter), 0);
-  house->set = new_dedup(client, "set", BELAY_DEDUP_SET);
-  house->window = new_dedup(client, "window", BELAY_DEDUP_WINDOW);
-  house->bitmap = new_dedup(client, "bitmap", BELAY_DEDUP_BITMAP);
-  house->log = new_dedup(client, "log", BELAY_DEDUP_COUNT);
-  assert_error(belay_ranking_new(client, NULL, &house->ranking), 0);
-  assert_error(belay_ranking_new(client, &timed, &house->timed), 0);
-  house->presence = new_presence(client, "desk", 0);
-  house->spread = new_presence(client, "spread", 60000);
-  assert_error(belay_active_new(client, &active, &house->active), 0);
-  assert_error(belay_bloom_new(client, &bloom, &house->bloom), 0);
-  assert_error(belay_cache_new(client, &cache, &house->cache), 0);
+  assert_error(belay_counter_new(client, NULL, &handles->counter), 0);
+  handles->set = new_dedup(client, "set", BELAY_DEDUP_SET);
+  handles->window = new_dedup(client, "window", BELAY_DEDUP_WINDOW);
+  handles->bitmap = new_dedup(client, "bitmap", BELAY_DEDUP_BITMAP);
+  handles->log = new_dedup(client, "log", BELAY_DEDUP_COUNT);
+  assert_error(belay_ranking_new(client, NULL, &handles->ranking), 0);
+  assert_error(belay_ranking_new(client, &timed, &handles->timed), 0);
+  handles->presence = new_presence(client, "desk", 0);
+  handles->spread = new_presence(client, "spread", 60000);
+  assert_error(belay_active_new(client, &active, &handles->active), 0);
+  assert_error(belay_bloom_new(client, &bloom, &handles->bloom), 0);
+  assert_error(belay_cache_new(client, &cache, &handles->cache), 0);
 }
 
 static const belay_bytes_t two_keys[] = {{"a", 1}, {"b", 1}}, an_item = {"x", 1},
@@ -76,7 +76,7 @@ static const belay_bytes_t two_keys[] = {{"a", 1}, {"b", 1}}, an_item = {"x", 1}
 
 #define S(text) belay_string(text)
 
-static void furnish(house_t *h, reader_t *r_) {
+static void furnish(handles_t *h, reader_t *r_) {
   const belay_ranking_score_t score = {.member = {"ann", 3}, .score = 7};
   const belay_ranking_submission_t scores = {.mode = BELAY_RANKING_SET, .items = &score, .n = 1};
   EXPECT(r_, 2, belay_counter_add(h->counter, r, S("a"), 2, reader_on_counted));
@@ -100,7 +100,7 @@ static void furnish(house_t *h, reader_t *r_) {
 }
 
 /* All that a replica may be asked. */
-static void read_all(house_t *h, reader_t *r_) {
+static void read_all(handles_t *h, reader_t *r_) {
   const belay_bytes_t label = {"old", 3}, ann = {"ann", 3}, five = {"5", 1};
   EXPECT(r_, 2, belay_counter_get(h->counter, r, S("a"), reader_on_counted));
   EXPECT(r_, 5, belay_counter_get_many(h->counter, r, two_keys, 2, reader_on_counted_many));
@@ -170,20 +170,20 @@ static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
 
 /* While the primary stands still, permitted reads succeed and all other calls do not. */
 TEST_ON(commands_for_replicas, replicas, replicas_start(NULL)) {
-  house_t house;
+  handles_t handles;
   env_t *env = open_reading(replicas, BELAY_READ_REPLICA);
   reader_t reader = {.env = env};
-  build(&house, env->client);
-  furnish(&house, &reader);
-  read_all(&house, &reader); /* the client learns what only the primary knows */
+  build(&handles, env->client);
+  furnish(&handles, &reader);
+  read_all(&handles, &reader); /* the client learns what only the primary knows */
   await_links(env, 3);
   replicas_wait(replicas, 0);
   server_pause(replicas_node(replicas, 0));
-  read_all(&house, &reader);
-  read_all(&house, &reader); /* of each replica */
+  read_all(&handles, &reader);
+  read_all(&handles, &reader); /* of each replica */
   contender_t *c = contender_new(env, "door", NULL);
   reader.request.timeout_ms = 0;
-  READ(&reader, belay_counter_add(house.counter, r, belay_string("a"), 1, reader_on_counted));
+  READ(&reader, belay_counter_add(handles.counter, r, belay_string("a"), 1, reader_on_counted));
   assert_error(reader.status, BELAY_EUNKNOWN);
   assert_error(try_lock(c), BELAY_EUNKNOWN);
   server_resume(replicas_node(replicas, 0));
@@ -400,13 +400,14 @@ static void tear_down_late(late_t *late) {
 
 TEST(bloom_filter_missing_on_the_replica) {
   late_t late;
-  house_t house;
+  handles_t handles;
   set_up_late(&late);
   reader_t reader = {.env = late.env};
-  build(&house, late.env->client);
-  EXPECT(&reader, 1, belay_bloom_add(house.bloom, r, belay_string("x"), reader_on_answer));
-  EXPECT(&reader, 1, belay_bloom_exists(house.bloom, r, belay_string("x"), reader_on_answer));
-  EXPECT(&reader, 0, belay_bloom_exists(house.bloom, r, belay_string("nowhere"), reader_on_answer));
+  build(&handles, late.env->client);
+  EXPECT(&reader, 1, belay_bloom_add(handles.bloom, r, belay_string("x"), reader_on_answer));
+  EXPECT(&reader, 1, belay_bloom_exists(handles.bloom, r, belay_string("x"), reader_on_answer));
+  EXPECT(&reader, 0,
+         belay_bloom_exists(handles.bloom, r, belay_string("nowhere"), reader_on_answer));
   tear_down_late(&late);
 }
 
@@ -414,29 +415,29 @@ TEST(bloom_filter_missing_on_the_replica) {
  * option it never is. */
 TEST(cache_with_a_late_replica) {
   late_t late;
-  house_t house;
+  handles_t handles;
   belay_cache_t *strict;
   set_up_late(&late);
   reader_t reader = {.env = late.env};
-  build(&house, late.env->client);
+  build(&handles, late.env->client);
   assert_error(belay_cache_new(late.env->client, NULL, &strict), 0);
   EXPECT(&reader, 1,
-         belay_cache_put(house.cache, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
+         belay_cache_put(handles.cache, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
                          reader_on_changed));
   EXPECT(&reader, 'P', belay_cache_get(strict, r, belay_string("page"), reader_on_cached));
   int64_t began = clock_now();
   do { /* there is no loader */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
+    READ(&reader, belay_cache_get(handles.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
   assert_error(reader.status, 0);
   EXPECT(&reader, 1, belay_cache_invalidate(strict, r, belay_string("page"), reader_on_changed));
   READ(&reader, belay_cache_get(strict, r, belay_string("page"), reader_on_cached));
   assert_error(reader.status, BELAY_EABSENT);
-  EXPECT(&reader, 'P', belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
+  EXPECT(&reader, 'P', belay_cache_get(handles.cache, r, belay_string("page"), reader_on_cached));
   do {
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
+    READ(&reader, belay_cache_get(handles.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == 0);
   assert_error(reader.status, BELAY_EABSENT);
   tear_down_late(&late);
@@ -446,12 +447,12 @@ TEST(cache_with_a_late_replica) {
  * the table longer than on the replica. */
 TEST(local_cache_with_a_late_replica) {
   late_t late;
-  house_t house;
+  handles_t handles;
   belay_cache_t *near;
   belay_cache_options_t options;
   set_up_late(&late);
   reader_t reader = {.env = late.env};
-  build(&house, late.env->client);
+  build(&handles, late.env->client);
   belay_cache_options_init(&options);
   options.replicas = true;
   options.local_bytes = 1 << 20;
@@ -459,7 +460,7 @@ TEST(local_cache_with_a_late_replica) {
   assert_error(belay_cache_new(late.env->client, &options, &near), 0);
   READ(&reader, belay_cache_get(near, r, belay_string("other"),
                                 reader_on_cached)); /* asks for the time too, */
-  READ(&reader, belay_cache_get(house.cache, r, belay_string("other"),
+  READ(&reader, belay_cache_get(handles.cache, r, belay_string("other"),
                                 reader_on_cached)); /* which replicas do not tell */
   EXPECT(&reader, 1,
          belay_cache_put(near, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
@@ -467,14 +468,14 @@ TEST(local_cache_with_a_late_replica) {
   int64_t began = clock_now();
   do { /* the replica has the invalidation */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
+    READ(&reader, belay_cache_get(handles.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
   EXPECT(&reader, 1, belay_cache_invalidate(near, r, belay_string("page"), reader_on_changed));
   env_run_for(late.env, 100); /* the published message has arrived, too */
   EXPECT(&reader, 'P', belay_cache_get(near, r, belay_string("page"), reader_on_cached));
   do { /* and of that */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
+    READ(&reader, belay_cache_get(handles.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == 0);
   READ(&reader, belay_cache_get(near, r, belay_string("page"), reader_on_cached));
   assert_error(reader.status, BELAY_EABSENT);

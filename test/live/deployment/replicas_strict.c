@@ -6,16 +6,16 @@
 #include "support/fixtures/data/ids.h"
 #include "support/deployments/replicas.h"
 
-enum { QUESTIONS_MAX = 24, PATIENCE_MS = 400 };
+enum { OPERATIONS_MAX = 24, PATIENCE_MS = 400 };
 
-typedef struct question {
+typedef struct operation {
   belay_request_t request;
   const char *what;
   bool ended;
   int status;
-} question_t;
+} operation_t;
 
-typedef struct house {
+typedef struct handles {
   env_t *env;
   contender_t *lock, *fair;
   belay_limiter_t *limiter;
@@ -27,16 +27,16 @@ typedef struct house {
   belay_session_t *session;
   belay_cache_t *cache;
   belay_counter_t *counter;
-  question_t question[QUESTIONS_MAX];
+  operation_t operation[OPERATIONS_MAX];
   unsigned asked;
-} house_t;
+} handles_t;
 
 /* ---- the ends of requests ---- */
 
 static void record_end(belay_request_t *request, int status) {
-  question_t *question = request->data;
-  question->ended = true;
-  question->status = status;
+  operation_t *operation = request->data;
+  operation->ended = true;
+  operation->status = status;
 }
 
 static void on_limited(belay_request_t *request, int status, const belay_limiter_result_t *result) {
@@ -105,8 +105,8 @@ static void on_counted(belay_request_t *request, int status, const belay_counter
 
 /* ---- what is asked ---- */
 
-static void build(house_t *house) {
-  belay_client_t *client = house->env->client;
+static void build(handles_t *handles) {
+  belay_client_t *client = handles->env->client;
   belay_lock_options_t fair = lock_options();
   belay_limit_t limit = bucket_limit(1000, 1000000, 1000);
   belay_bucket_options_t bucket;
@@ -120,35 +120,35 @@ static void build(house_t *house) {
   dedup.name = belay_string("orders");
   belay_permission_options_init(&permission);
   permission.width = 4;
-  house->lock = contender_new(house->env, "door", NULL);
-  house->fair = contender_new(house->env, "desk", &fair);
-  house->limiter = limiter_new(house->env, &limit, 1);
-  assert_error(belay_bucket_new(client, &bucket, &house->bucket), 0);
-  assert_error(belay_dedup_new(client, &dedup, &house->dedup), 0);
-  assert_error(belay_idempotency_new(client, NULL, &house->records), 0);
-  assert_error(belay_idgen_new(client, &ids, &house->ids), 0);
-  assert_error(belay_permission_new(client, &permission, &house->permission), 0);
-  assert_error(belay_session_new(client, NULL, &house->session), 0);
-  assert_error(belay_cache_new(client, NULL, &house->cache), 0);
-  assert_error(belay_counter_new(client, NULL, &house->counter), 0);
+  handles->lock = contender_new(handles->env, "door", NULL);
+  handles->fair = contender_new(handles->env, "desk", &fair);
+  handles->limiter = limiter_new(handles->env, &limit, 1);
+  assert_error(belay_bucket_new(client, &bucket, &handles->bucket), 0);
+  assert_error(belay_dedup_new(client, &dedup, &handles->dedup), 0);
+  assert_error(belay_idempotency_new(client, NULL, &handles->records), 0);
+  assert_error(belay_idgen_new(client, &ids, &handles->ids), 0);
+  assert_error(belay_permission_new(client, &permission, &handles->permission), 0);
+  assert_error(belay_session_new(client, NULL, &handles->session), 0);
+  assert_error(belay_cache_new(client, NULL, &handles->cache), 0);
+  assert_error(belay_counter_new(client, NULL, &handles->counter), 0);
 }
 
-static belay_request_t *next(house_t *house, const char *what) {
-  question_t *question = &house->question[house->asked++];
-  *question = (question_t){.what = what};
-  question->request = (belay_request_t){.data = question, .timeout_ms = PATIENCE_MS * slow()};
-  assert_true(house->asked <= QUESTIONS_MAX);
-  return &question->request;
+static belay_request_t *next(handles_t *handles, const char *what) {
+  operation_t *operation = &handles->operation[handles->asked++];
+  *operation = (operation_t){.what = what};
+  operation->request = (belay_request_t){.data = operation, .timeout_ms = PATIENCE_MS * slow()};
+  assert_true(handles->asked <= OPERATIONS_MAX);
+  return &operation->request;
 }
 
 /* Begins it; `call` says r for its request. */
-#define ASK(house, call)                                                                           \
+#define ASK(handles, call)                                                                         \
   do {                                                                                             \
-    belay_request_t *r = next((house), #call);                                                     \
+    belay_request_t *r = next((handles), #call);                                                   \
     assert_error((call), 0);                                                                       \
   } while (0)
 
-static void ask_all(house_t *h) {
+static void ask_all(handles_t *h) {
   static const uint64_t index = 3;
   belay_client_t *client = h->env->client;
   h->asked = 0;
@@ -172,23 +172,23 @@ static void ask_all(house_t *h) {
                          on_cached)); /* its option says nothing of replicas */
 }
 
-static bool all_have_ended(const house_t *house) {
-  for (unsigned i = 0; i < house->asked; i++)
-    if (!house->question[i].ended)
+static bool all_have_ended(const handles_t *handles) {
+  for (unsigned i = 0; i < handles->asked; i++)
+    if (!handles->operation[i].ended)
       return false;
   return true;
 }
 
 /* All go well, or none does: the first that does not do so; NULL: there is none. */
-static const question_t *find_other(const house_t *house, bool well) {
-  for (unsigned i = 0; i < house->asked; i++)
-    if ((house->question[i].status == 0) != well)
-      return &house->question[i];
+static const operation_t *find_other(const handles_t *handles, bool well) {
+  for (unsigned i = 0; i < handles->asked; i++)
+    if ((handles->operation[i].status == 0) != well)
+      return &handles->operation[i];
   return NULL;
 }
 
-static void expect_all(const house_t *house, bool well) {
-  const question_t *other = find_other(house, well);
+static void expect_all(const handles_t *handles, bool well) {
+  const operation_t *other = find_other(handles, well);
   if (other != NULL)
     fail_msg("%s: %s", other->what, belay_err_name(other->status));
 }
@@ -208,51 +208,51 @@ static int64_t asked_of_replicas(replicas_t *replicas) {
 }
 
 /* It may be read from, and is. */
-static void expect_replica_read(house_t *house, replicas_t *replicas) {
+static void expect_replica_read(handles_t *handles, replicas_t *replicas) {
   int64_t before = asked_of_replicas(replicas);
-  house->asked = 0;
-  ASK(house, belay_counter_get(house->counter, r, belay_string("n"), on_counted));
-  env_until(house->env, all_have_ended(house));
-  expect_all(house, true);
+  handles->asked = 0;
+  ASK(handles, belay_counter_get(handles->counter, r, belay_string("n"), on_counted));
+  env_until(handles->env, all_have_ended(handles));
+  expect_all(handles, true);
   assert_int_equal(asked_of_replicas(replicas), before + 1);
 }
 
 /* A busy machine may need longer than the timeout. A put value is read by the next get at the
  * latest. */
-static void expect_all_to_be_answered(house_t *house) {
+static void expect_all_to_be_answered(handles_t *handles) {
   int64_t began = clock_now();
   do {
-    ask_all(house);
-    env_until(house->env, all_have_ended(house));
-  } while (find_other(house, true) != NULL && clock_since_ms(began) < 15000 * slow());
-  expect_all(house, true);
-  assert_error(acquire(house->lock, 10000), 0);
-  assert_error(release(house->lock), 0);
+    ask_all(handles);
+    env_until(handles->env, all_have_ended(handles));
+  } while (find_other(handles, true) != NULL && clock_since_ms(began) < 15000 * slow());
+  expect_all(handles, true);
+  assert_error(acquire(handles->lock, 10000), 0);
+  assert_error(release(handles->lock), 0);
 }
 
 TEST_ON(decisions_use_the_primary, replicas, replicas_start(NULL)) {
-  static house_t house;
+  static handles_t handles;
   belay_client_options_t options = client_options();
   options.read_from = BELAY_READ_REPLICA;
   options.timeout_ms = PATIENCE_MS * slow();
   options.stall_timeout_ms = 60000;
-  house = (house_t){.env = env_open_at(replicas_url(replicas), &options)};
-  build(&house);
-  expect_all_to_be_answered(&house);
-  env_until(house.env, client_stats(house.env).connections_up >= 3);
+  handles = (handles_t){.env = env_open_at(replicas_url(replicas), &options)};
+  build(&handles);
+  expect_all_to_be_answered(&handles);
+  env_until(handles.env, client_stats(handles.env).connections_up >= 3);
   replicas_wait(replicas, 0);
 
   server_pause(replicas_node(replicas, 0));
-  expect_replica_read(&house, replicas);
+  expect_replica_read(&handles, replicas);
   int64_t before = asked_of_replicas(replicas);
-  ask_all(&house);
-  assert_error(begin_acquire(house.lock, 0), 0);
-  assert_error(begin_acquire(house.fair, 0), 0);
-  env_until(house.env, all_have_ended(&house));
-  assert_true(outcome(house.lock) != 0);
-  assert_true(outcome(house.fair) != 0);
-  expect_all(&house, false);
+  ask_all(&handles);
+  assert_error(begin_acquire(handles.lock, 0), 0);
+  assert_error(begin_acquire(handles.fair, 0), 0);
+  env_until(handles.env, all_have_ended(&handles));
+  assert_true(outcome(handles.lock) != 0);
+  assert_true(outcome(handles.fair) != 0);
+  expect_all(&handles, false);
   assert_int_equal(asked_of_replicas(replicas), before);
   server_resume(replicas_node(replicas, 0));
-  env_close(house.env);
+  env_close(handles.env);
 }

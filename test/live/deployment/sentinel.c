@@ -20,28 +20,28 @@ SCENE_TEST(silent_sentinel_is_skipped, 3) {
   belay_client_options_t options = client_options();
   options.connect_timeout_ms = 2000 * slow();
   options.timeout_ms = 4000 * slow();
-  oracle_mute(scene->oracle[0], true);
+  fake_sentinel_mute(scene->sentinel[0], true);
   int64_t began = clock_now();
   env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
   assert_true(clock_since_ms(began) < 2000 * slow()); /* its deadline is a part of that */
-  assert_int_equal(oracle_connections(scene->oracle[0]), 1);
-  assert_int_equal(oracle_connections(scene->oracle[1]), 1);
-  assert_int_equal(oracle_connections(scene->oracle[2]), 0);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[0]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[1]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[2]), 0);
   for (int i = 0; i < 3; i++) { /* the good one is asked first, on the connection that there is */
-    unsigned asked = scene_questions(scene);
+    unsigned asked = scene_queries(scene);
     drop_clients(scene, 0);
     env_until(env, client_stats(env).connections_up == 0);
     assert_int_equal(scene_answering(scene), 0);
-    assert_true(scene_questions(scene) > asked); /* each time that it connects */
+    assert_true(scene_queries(scene) > asked); /* each time that it connects */
   }
-  assert_int_equal(oracle_connections(scene->oracle[0]), 1);
-  assert_int_equal(oracle_connections(scene->oracle[1]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[0]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[1]), 1);
 }
 
 SCENE_TEST(dead_sentinels_are_skipped, 3) {
-  scene_end_oracle(scene, 0);
-  scene_end_oracle(scene, 1);
+  scene_end_sentinel(scene, 0);
+  scene_end_sentinel(scene, 1);
   scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   assert_int_equal(client_stats(scene->env).connect_errors, 2);
@@ -51,15 +51,15 @@ SCENE_TEST(dead_sentinels_are_skipped, 3) {
 SCENE_TEST(sentinels_die_one_by_one, 3) {
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  scene_end_oracle(scene, 0);
-  env_until(env, oracle_listeners(scene->oracle[1]) == 1);
-  scene_end_oracle(scene, 1);
-  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
+  scene_end_sentinel(scene, 0);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[1]) == 1);
+  scene_end_sentinel(scene, 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[2]) == 1);
   scene_name(scene, 1, 2);
-  scene_hint(scene, 2, ORACLE_MASTER);
+  scene_hint(scene, 2, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
-  scene_end_oracle(scene, 2);
+  scene_end_sentinel(scene, 2);
   env_run_for(env, 50);
   assert_int_equal(scene_answering(scene), 1); /* it goes on without them */
 }
@@ -67,18 +67,19 @@ SCENE_TEST(sentinels_die_one_by_one, 3) {
 /* Only the first is in the URL. */
 static void name_the_first(scene_t *scene) {
   char *comma = strchr(scene->url, ',');
-  snprintf(comma, sizeof scene->url - (size_t)(comma - scene->url), "/" ORACLE_MASTER);
+  snprintf(comma, sizeof scene->url - (size_t)(comma - scene->url), "/" FAKE_SENTINEL_MASTER);
 }
 
 SCENE_TEST(sentinels_learned_from_another, 2) {
   name_the_first(scene);
-  oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
+  fake_sentinel_add_sentinel(scene->sentinel[0], "127.0.0.1",
+                             fake_sentinel_port(scene->sentinel[1]));
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  scene_end_oracle(scene, 0);
-  env_until(env, oracle_listeners(scene->oracle[1]) == 1);
+  scene_end_sentinel(scene, 0);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[1]) == 1);
   scene_name(scene, 1, 2);
-  scene_hint(scene, 1, ORACLE_MASTER);
+  scene_hint(scene, 1, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
 }
@@ -87,47 +88,49 @@ SCENE_TEST(sentinels_learned_from_another, 2) {
  * asked. */
 SCENE_TEST(too_many_sentinels_learned, 2) {
   for (int i = 1; i < 500; i++)
-    oracle_introduce(scene->oracle[0], "127.0.0.1", i);
+    fake_sentinel_add_sentinel(scene->sentinel[0], "127.0.0.1", i);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  scene_end_oracle(scene, 0);
-  env_until(env, oracle_listeners(scene->oracle[1]) == 1);
+  scene_end_sentinel(scene, 0);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[1]) == 1);
 }
 
 /* The next Sentinel names others. The former names are dropped, which makes room. */
 SCENE_TEST(learned_sentinels_are_replaced, 3) {
   name_the_first(scene);
-  oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
+  fake_sentinel_add_sentinel(scene->sentinel[0], "127.0.0.1",
+                             fake_sentinel_port(scene->sentinel[1]));
   for (int i = 1; i < 500; i++)
-    oracle_introduce(scene->oracle[0], "127.0.0.1", i);
+    fake_sentinel_add_sentinel(scene->sentinel[0], "127.0.0.1", i);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  oracle_forget(scene->oracle[0]);
-  oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[2]));
+  fake_sentinel_clear_sentinels(scene->sentinel[0]);
+  fake_sentinel_add_sentinel(scene->sentinel[0], "127.0.0.1",
+                             fake_sentinel_port(scene->sentinel[2]));
   for (int i = 0; i < 2; i++) { /* it asks again when it has read all answers */
-    unsigned asked = scene_questions(scene);
-    scene_hint(scene, 0, ORACLE_MASTER);
-    env_until(env, scene_questions(scene) > asked);
+    unsigned asked = scene_queries(scene);
+    scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
+    env_until(env, scene_queries(scene) > asked);
   }
-  scene_end_oracle(scene, 0);
-  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
-  assert_int_equal(oracle_connections(scene->oracle[1]), 0);
+  scene_end_sentinel(scene, 0);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[2]) == 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[1]), 0);
 }
 
 /* ---- how old a word is ---- */
 
 SCENE_TEST(older_epoch_is_ignored, 3) {
-  oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 7);
+  fake_sentinel_set_primary(scene->sentinel[0], "127.0.0.1", scene_port(scene, 1), 7);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 1);
-  oracle_name(scene->oracle[2], "127.0.0.1", scene_port(scene, 1), 8);
-  scene_end_oracle(scene, 0); /* the second one is behind */
-  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
+  fake_sentinel_set_primary(scene->sentinel[2], "127.0.0.1", scene_port(scene, 1), 8);
+  scene_end_sentinel(scene, 0); /* the second one is behind */
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[2]) == 1);
   env_run_for(env, 50);
   assert_int_equal(client_stats(env).drops, 0);
   assert_int_equal(scene_answering(scene), 1);
-  oracle_name(scene->oracle[2], "127.0.0.1", scene_port(scene, 0), 9);
-  scene_hint(scene, 2, ORACLE_MASTER);
+  fake_sentinel_set_primary(scene->sentinel[2], "127.0.0.1", scene_port(scene, 0), 9);
+  scene_hint(scene, 2, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 0);
 }
@@ -135,11 +138,11 @@ SCENE_TEST(older_epoch_is_ignored, 3) {
 /* Without newer information a client without a connection follows the old answer, and a
  * connected one stays. */
 SCENE_TEST(older_epoch_without_a_connection, 2) {
-  oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 7);
+  fake_sentinel_set_primary(scene->sentinel[0], "127.0.0.1", scene_port(scene, 1), 7);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 1);
-  scene_end_oracle(scene, 0);
-  env_until(env, oracle_questions(scene->oracle[1]) > 0);
+  scene_end_sentinel(scene, 0);
+  env_until(env, fake_sentinel_queries(scene->sentinel[1]) > 0);
   env_run_for(env, 50);
   assert_int_equal(client_stats(env).drops, 0);
   assert_int_equal(scene_answering(scene), 1);
@@ -155,23 +158,23 @@ SCENE_TEST(huge_epoch_with_a_useless_answer, 3) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 60000;
   make_replica(scene->server[1], scene->server[0]);
-  oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), UINT64_MAX);
+  fake_sentinel_set_primary(scene->sentinel[0], "127.0.0.1", scene_port(scene, 1), UINT64_MAX);
   scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
-  assert_true(oracle_questions(scene->oracle[0]) > 1);
+  assert_true(fake_sentinel_queries(scene->sentinel[0]) > 1);
 }
 
 /* Others know the same: from then on it is their epoch that counts. */
 SCENE_TEST(huge_epoch_of_a_dead_sentinel, 2) {
-  oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 0), UINT64_MAX);
+  fake_sentinel_set_primary(scene->sentinel[0], "127.0.0.1", scene_port(scene, 0), UINT64_MAX);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  scene_end_oracle(scene, 0);
+  scene_end_sentinel(scene, 0);
   /* the client asks it and then believes it */
-  env_until(env, oracle_listeners(scene->oracle[1]) == 2);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[1]) == 2);
   assert_int_equal(client_stats(env).drops, 0);
-  oracle_name(scene->oracle[1], "127.0.0.1", scene_port(scene, 1), 2);
-  scene_hint(scene, 1, ORACLE_MASTER);
+  fake_sentinel_set_primary(scene->sentinel[1], "127.0.0.1", scene_port(scene, 1), 2);
+  scene_hint(scene, 1, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
 }
@@ -198,7 +201,7 @@ SCENE_TEST(primary_demoted_silently, 1) {
   assert_int_equal(scene_answering(scene), 0);
   make_replica(scene->server[0], scene->server[1]);
   env_until(env, client_stats(env).drops == 1); /* nothing was asked of it */
-  oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 2);
+  fake_sentinel_set_primary(scene->sentinel[0], "127.0.0.1", scene_port(scene, 1), 2);
   scene_await(scene, 1);
 }
 
@@ -209,16 +212,16 @@ SCENE_TEST(event_causes_a_query, 1) {
   assert_int_equal(scene_answering(scene), 0);
   scene_name(scene, 1, 2);
   int64_t began = clock_now();
-  scene_hint(scene, 0, ORACLE_MASTER);
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
   assert_true(clock_since_ms(began) < 2000 * slow());
 }
 
-TEST_ON(lost_event, scene, scene_start(1, &(oracle_options_t){.secretive = true})) {
+TEST_ON(lost_event, scene, scene_start(1, &(fake_sentinel_options_t){.secretive = true})) {
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  assert_int_equal(oracle_listeners(scene->oracle[0]), 0);
+  assert_int_equal(fake_sentinel_subscribers(scene->sentinel[0]), 0);
   scene_name(scene, 1, 2);
   env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
@@ -227,16 +230,16 @@ TEST_ON(lost_event, scene, scene_start(1, &(oracle_options_t){.secretive = true}
 SCENE_TEST(event_is_only_a_hint, 1) {
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
-  unsigned asked = scene_questions(scene);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
+  unsigned asked = scene_queries(scene);
   scene_hint(scene, 0, "other");
-  scene_hint(scene, 0, ORACLE_MASTER "2");
-  oracle_publish(scene->oracle[0], "my" ORACLE_MASTER " " ORACLE_MASTER ":");
-  oracle_publish(scene->oracle[0], "");
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER "2");
+  fake_sentinel_publish(scene->sentinel[0], "my" FAKE_SENTINEL_MASTER " " FAKE_SENTINEL_MASTER ":");
+  fake_sentinel_publish(scene->sentinel[0], "");
   env_run_for(env, 100);
-  assert_int_equal(scene_questions(scene), asked); /* these are not about us */
-  scene_hint(scene, 0, ORACLE_MASTER);
-  env_until(env, scene_questions(scene) > asked);
+  assert_int_equal(scene_queries(scene), asked); /* these are not about us */
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
+  env_until(env, scene_queries(scene) > asked);
   env_run_for(env, 100);
   assert_int_equal(client_stats(env).drops, 0); /* the sentinel itself says something else */
   assert_int_equal(scene_answering(scene), 0);
@@ -258,7 +261,7 @@ SCENE_TEST(calls_during_failover, 1) {
   env_run_for(env, 50);
   assert_int_equal(sent->ended, 0);
   scene_name(scene, 1, 2);
-  scene_hint(scene, 0, ORACLE_MASTER);
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
   assert_error(outcome(sent), BELAY_EUNKNOWN);
   assert_error(try_lock(after), 0);
   env_settle(env); /* the undo too */
@@ -283,7 +286,7 @@ SCENE_TEST(stopped_primary_is_not_dead, 1) {
   assert_error(begin_acquire(c, 0), 0);
   env_run_for(env, 50);
   scene_name(scene, 1, 2);
-  scene_hint(scene, 0, ORACLE_MASTER);
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
   assert_error(outcome(c), BELAY_EUNKNOWN);
   server_resume(
       scene->server[0]); /* the server executes the rest of its socket, of a closed connection */
@@ -303,7 +306,7 @@ SCENE_TEST(lease_is_renewed_at_the_new_primary, 1) {
   server_kill(scene->server[0]);
   server_do(scene->server[1], "REPLICAOF", "NO", "ONE", NULL);
   scene_name(scene, 1, 2);
-  scene_hint(scene, 0, ORACLE_MASTER);
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
   env_run_for(env, 2 * lasting.ttl_ms);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);

@@ -57,16 +57,16 @@ static void expect_none(bool mute) {
   scene_t *scene = scene_start(2, NULL);
   for (unsigned i = 0; i < 2; i++) {
     if (mute)
-      oracle_mute(scene->oracle[i], true);
+      fake_sentinel_mute(scene->sentinel[i], true);
     else
-      scene_end_oracle(scene, i);
+      scene_end_sentinel(scene, i);
   }
   env_t *env = scene_open(scene, &options);
   expect(env, BELAY_ENOSENTINEL, "127.0.0.1:");
   assert_int_equal(client_stats(env).not_sent, 1);
   assert_true(client_stats(env).connect_errors >= 1);
   for (unsigned i = 0; mute && i < 2; i++)
-    oracle_mute(scene->oracle[i], false);
+    fake_sentinel_mute(scene->sentinel[i], false);
   if (mute)
     scene_await(scene, 0);
   scene_stop(scene);
@@ -82,12 +82,12 @@ TEST(silent_sentinels) {
 
 SCENE_TEST(unknown_master, 3) {
   belay_client_options_t options = hasty();
-  scene_end_oracle(scene, 2); /* that one says nothing is no news */
+  scene_end_sentinel(scene, 2); /* that one says nothing is no news */
   for (unsigned i = 0; i < 2; i++)
-    oracle_name(scene->oracle[i], NULL, 0, 0);
+    fake_sentinel_set_primary(scene->sentinel[i], NULL, 0, 0);
   env_t *env = scene_open(scene, &options);
-  expect(env, BELAY_ENOMASTER, "it knows no master " ORACLE_MASTER);
-  oracle_name(scene->oracle[1], "127.0.0.1", scene_port(scene, 0), 1);
+  expect(env, BELAY_ENOMASTER, "it knows no master " FAKE_SENTINEL_MASTER);
+  fake_sentinel_set_primary(scene->sentinel[1], "127.0.0.1", scene_port(scene, 0), 1);
   scene_await(scene, 0);
 }
 
@@ -97,14 +97,14 @@ static void expect_refusal_by_sentinels(const char *wanted, const char *given, c
   char from[64];
   belay_client_options_t options = hasty();
   options.sentinel_password = given;
-  scene_t *scene = scene_start(1, &(oracle_options_t){.password = wanted});
-  snprintf(from, sizeof from, "127.0.0.1:%d: %s", oracle_port(scene->oracle[0]), words);
+  scene_t *scene = scene_start(1, &(fake_sentinel_options_t){.password = wanted});
+  snprintf(from, sizeof from, "127.0.0.1:%d: %s", fake_sentinel_port(scene->sentinel[0]), words);
   env_t *env = scene_open(scene, &options);
   expect(env, BELAY_EAUTH, from);
   int64_t began = clock_now();
   expect(env, BELAY_EAUTH, from); /* at once: the reason is a lasting one */
   assert_true(clock_since_ms(began) < options.timeout_ms);
-  assert_int_equal(scene_questions(scene), 0); /* nothing was asked behind it */
+  assert_int_equal(scene_queries(scene), 0); /* nothing was asked behind it */
   scene_stop(scene);
 }
 
@@ -116,7 +116,7 @@ TEST(sentinel_without_password) {
   expect_refusal_by_sentinels(NULL, SECRET, "ERR AUTH");
 }
 
-TEST_ON(sentinel_password, scene, scene_start(1, &(oracle_options_t){.password = SECRET})) {
+TEST_ON(sentinel_password, scene, scene_start(1, &(fake_sentinel_options_t){.password = SECRET})) {
   belay_client_options_t options = hasty();
   options.sentinel_password = SECRET;
   scene_open(scene, &options);
@@ -127,21 +127,22 @@ TEST_ON(sentinel_password, scene, scene_start(1, &(oracle_options_t){.password =
 TEST(one_sentinel_accepts_the_password) {
   belay_client_options_t options = hasty();
   options.sentinel_password = SECRET;
-  scene_t *scene = scene_start(1, &(oracle_options_t){.password = "another"});
-  oracle_t *good = oracle_start(&(oracle_options_t){.password = SECRET});
-  oracle_name(good, "127.0.0.1", scene_port(scene, 0), 1);
+  scene_t *scene = scene_start(1, &(fake_sentinel_options_t){.password = "another"});
+  fake_sentinel_t *good = fake_sentinel_start(&(fake_sentinel_options_t){.password = SECRET});
+  fake_sentinel_set_primary(good, "127.0.0.1", scene_port(scene, 0), 1);
   snprintf(scene->url, sizeof scene->url,
-           "redis+sentinel://%s127.0.0.1:%d,127.0.0.1:%d/" ORACLE_MASTER,
-           server_login(scene->server[0]), oracle_port(scene->oracle[0]), oracle_port(good));
+           "redis+sentinel://%s127.0.0.1:%d,127.0.0.1:%d/" FAKE_SENTINEL_MASTER,
+           server_login(scene->server[0]), fake_sentinel_port(scene->sentinel[0]),
+           fake_sentinel_port(good));
   scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
   scene_stop(scene);
-  oracle_stop(good);
+  fake_sentinel_stop(good);
 }
 
 /* The servers refuse the password, not the Sentinels, which never receive it. */
 TEST_ON(server_refuses_the_password, scene,
-        scene_start(1, &(oracle_options_t){.password = "never asked for"})) {
+        scene_start(1, &(fake_sentinel_options_t){.password = "never asked for"})) {
   belay_client_options_t options = hasty();
   options.password = SECRET;
   server_do(scene->server[0], "CONFIG", "SET", "requirepass", "another", NULL);
@@ -149,7 +150,7 @@ TEST_ON(server_refuses_the_password, scene,
   const char *detail;
   assert_error(pong(env, &detail), BELAY_EAUTH);
   assert_memory_equal(detail, "WRONGPASS", 9);
-  assert_true(scene_questions(scene) > 0);
+  assert_true(scene_queries(scene) > 0);
 }
 
 ENV_TEST(options_of_other_deployments) {
@@ -171,24 +172,25 @@ ENV_TEST(options_of_other_deployments) {
 
 /* ---- those who can do less ---- */
 
-TEST_ON(sentinel_without_resp3, scene, scene_start(1, &(oracle_options_t){.old = true})) {
+TEST_ON(sentinel_without_resp3, scene, scene_start(1, &(fake_sentinel_options_t){.old = true})) {
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  assert_int_equal(oracle_listeners(scene->oracle[0]), 0);
+  assert_int_equal(fake_sentinel_subscribers(scene->sentinel[0]), 0);
   scene_name(scene, 1, 2);
   server_kill(scene->server[0]);
   env_until(env, client_stats(env).connections_up == 0);
   assert_error(pong(env, NULL), 0);
-  assert_int_equal(oracle_connections(scene->oracle[0]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[0]), 1);
   server_restart(scene->server[0]);
   assert_int_equal(scene_answering(scene), 1);
-  oracle_name(scene->oracle[0], NULL, 0, 0); /* its nil is one of RESP2 */
+  fake_sentinel_set_primary(scene->sentinel[0], NULL, 0, 0); /* its nil is one of RESP2 */
 }
 
-TEST_ON(sentinel_refuses_subscribe, scene, scene_start(1, &(oracle_options_t){.secretive = true})) {
+TEST_ON(sentinel_refuses_subscribe, scene,
+        scene_start(1, &(fake_sentinel_options_t){.secretive = true})) {
   scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  assert_int_equal(oracle_connections(scene->oracle[0]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[0]), 1);
 }
 
 /* ---- garbage ---- */
@@ -226,19 +228,19 @@ TEST(garbage_answers) {
   };
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
     scene_t *scene = scene_start(2, NULL);
-    oracle_answer(scene->oracle[0], answers[i]);
+    fake_sentinel_set_reply(scene->sentinel[0], answers[i]);
     env_t *env = scene_open(scene, NULL);
     if (scene_answering(scene) != 0)
       fail_msg("%s", answers[i]);
-    env_until(env, oracle_listeners(scene->oracle[1]) == 1);
+    env_until(env, fake_sentinel_subscribers(scene->sentinel[1]) == 1);
     scene_stop(scene);
   }
 }
 
 SCENE_TEST(unprintable_host_name, 1) {
   belay_client_options_t options = hasty();
-  oracle_answer(scene->oracle[0], "*2\r\n$4\r\na\x01"
-                                  "bc\r\n$4\r\n6379\r\n");
+  fake_sentinel_set_reply(scene->sentinel[0], "*2\r\n$4\r\na\x01"
+                                              "bc\r\n$4\r\n6379\r\n");
   env_t *env = scene_open(scene, &options);
   expect(env, BELAY_ERESOLVE, NULL); /* any text is only looked up */
 }
@@ -258,9 +260,9 @@ SCENE_TEST(unsolicited_messages, 1) {
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    unsigned listeners = oracle_listeners(scene->oracle[0]);
+    unsigned listeners = fake_sentinel_subscribers(scene->sentinel[0]);
     env_until(env, listeners > 0);
-    oracle_say(scene->oracle[0], texts[i]);
+    fake_sentinel_set_any_reply(scene->sentinel[0], texts[i]);
     env_run_for(env, 50);
   }
   assert_int_equal(client_stats(env).drops, 0);
@@ -270,13 +272,14 @@ SCENE_TEST(unsolicited_messages, 1) {
 /* ---- names ---- */
 
 SCENE_TEST(host_names, 1) {
-  snprintf(scene->url, sizeof scene->url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
-           server_login(scene->server[0]), oracle_port(scene->oracle[0]));
-  oracle_name(scene->oracle[0], QUICK_NAME, scene_port(scene, 0), 1);
+  snprintf(scene->url, sizeof scene->url,
+           "redis+sentinel://%s" QUICK_NAME ":%d/" FAKE_SENTINEL_MASTER,
+           server_login(scene->server[0]), fake_sentinel_port(scene->sentinel[0]));
+  fake_sentinel_set_primary(scene->sentinel[0], QUICK_NAME, scene_port(scene, 0), 1);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  oracle_name(scene->oracle[0], QUICK_NAME, scene_port(scene, 1), 2);
-  scene_hint(scene, 0, ORACLE_MASTER);
+  fake_sentinel_set_primary(scene->sentinel[0], QUICK_NAME, scene_port(scene, 1), 2);
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
   env_until(env, client_stats(env).drops == 1);
   assert_int_equal(scene_answering(scene), 1);
 }
@@ -288,15 +291,15 @@ static void expect_move_during_lookup(const char *to) {
   options.timeout_ms = options.connect_timeout_ms = 20000;
   atomic_store(&lookup_ms, 1500 * (int)slow());
   scene_t *scene = scene_start(1, NULL);
-  oracle_name(scene->oracle[0], SLOW_NAME, scene_port(scene, 0), 1);
+  fake_sentinel_set_primary(scene->sentinel[0], SLOW_NAME, scene_port(scene, 0), 1);
   int64_t connections = server_info(scene->server[0], "stats", "total_connections_received");
   env_t *env = scene_open(scene, &options);
   assert_error(begin_ping(env), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   env_run_for(env, 100);
   int64_t began = clock_now();
-  oracle_name(scene->oracle[0], to, scene_port(scene, 1), 2);
-  scene_hint(scene, 0, ORACLE_MASTER);
+  fake_sentinel_set_primary(scene->sentinel[0], to, scene_port(scene, 1), 2);
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
   env_until(env, env->pongs == 1);
   assert_error(env->pong_status, 0);
   if (strcmp(to, "127.0.0.1") == 0)
@@ -319,20 +322,20 @@ TEST(other_name_during_name_lookup) {
 SCENE_TEST(slow_sentinel_name_lookup, 2) {
   atomic_store(&lookup_ms, 3000 * (int)slow());
   snprintf(scene->url, sizeof scene->url,
-           "redis+sentinel://%s" SLOW_NAME ":%d,127.0.0.1:%d/" ORACLE_MASTER,
-           server_login(scene->server[0]), oracle_port(scene->oracle[0]),
-           oracle_port(scene->oracle[1]));
+           "redis+sentinel://%s" SLOW_NAME ":%d,127.0.0.1:%d/" FAKE_SENTINEL_MASTER,
+           server_login(scene->server[0]), fake_sentinel_port(scene->sentinel[0]),
+           fake_sentinel_port(scene->sentinel[1]));
   int64_t began = clock_now();
   scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   assert_true(clock_since_ms(began) < 3000 * slow());
-  assert_int_equal(oracle_connections(scene->oracle[0]), 0);
-  assert_int_equal(oracle_connections(scene->oracle[1]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[0]), 0);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[1]), 1);
 }
 
 SCENE_TEST(unknown_host_name, 1) {
   belay_client_options_t options = hasty();
-  oracle_name(scene->oracle[0], "nobody.invalid", scene_port(scene, 0), 1);
+  fake_sentinel_set_primary(scene->sentinel[0], "nobody.invalid", scene_port(scene, 0), 1);
   env_t *env = scene_open(scene, &options);
   expect(env, BELAY_ERESOLVE, NULL);
 }
@@ -345,11 +348,11 @@ TEST(close_at_any_time) {
     atomic_store(&lookup_ms, 30);
     scene_t *scene = scene_start(2, NULL);
     if (i % 4 == 1)
-      oracle_mute(scene->oracle[0], true);
+      fake_sentinel_mute(scene->sentinel[0], true);
     if (i % 4 == 2)
-      oracle_name(scene->oracle[0], SLOW_NAME, scene_port(scene, 0), 1);
+      fake_sentinel_set_primary(scene->sentinel[0], SLOW_NAME, scene_port(scene, 0), 1);
     if (i % 4 == 3)
-      scene_end_oracle(scene, 0);
+      scene_end_sentinel(scene, 0);
     env_t *env = scene_open(scene, NULL);
     assert_error(begin_ping(env), 0);
     if (i >= 4)

@@ -68,12 +68,12 @@ TEST_ON(operations_during_failovers, group, group_start(NULL)) {
  * and a returned server gets them again. */
 TEST_ON(read_from_replicas, group, group_start(NULL)) {
   int64_t before[REPLICAS_NODES];
-  till_t till;
+  counters_t counters;
   belay_client_options_t options = client_options();
   options.read_from = BELAY_READ_REPLICA;
   env_t *env = env_open_at(group_url(group), &options);
-  till_new(&till, env, NULL);
-  expect_added(&till, "a", 2, 2);
+  counters_new(&counters, env, NULL);
+  expect_added(&counters, "a", 2, 2);
   for (int i = 0; i < 2; i++) {
     heal(env, group);
     int primary = group_primary(group);
@@ -83,7 +83,7 @@ TEST_ON(read_from_replicas, group, group_start(NULL)) {
       for (unsigned k = 0; k < REPLICAS_NODES; k++)
         before[k] = server_calls(group_node(group, k), "get");
       for (int k = 0; k < 10; k++)
-        expect_got(&till, "a", true, 2);
+        expect_got(&counters, "a", true, 2);
       both = true;
       for (unsigned k = 0; k < REPLICAS_NODES; k++)
         both =
@@ -92,7 +92,7 @@ TEST_ON(read_from_replicas, group, group_start(NULL)) {
       assert_true(clock_since_ms(began) < 30000 * slow());
     }
     fail_over(env, group, GROUP_KILLED);
-    expect_got(&till, "a", true, 2);
+    expect_got(&counters, "a", true, 2);
     expect_recovery(env);
   }
   env_close(env);

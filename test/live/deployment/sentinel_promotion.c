@@ -16,17 +16,18 @@ static void make_replica(server_t *replica, server_t *primary) {
 }
 
 /* That sentinel leads a failover, and promotes the second server. */
-static void lead(scene_t *scene, int oracle, const char *flags) {
-  oracle_flag(scene->oracle[oracle], flags);
-  oracle_add_replica(scene->oracle[oracle], "127.0.0.1", scene_port(scene, 1), PROMOTED);
+static void lead(scene_t *scene, int sentinel, const char *flags) {
+  fake_sentinel_set_flags(scene->sentinel[sentinel], flags);
+  fake_sentinel_add_replica(scene->sentinel[sentinel], "127.0.0.1", scene_port(scene, 1), PROMOTED);
 }
 
-static void say_that_it_waits(scene_t *scene, int oracle) {
+static void say_that_it_waits(scene_t *scene, int sentinel) {
   char text[128];
   int port = scene_port(scene, 1);
-  snprintf(text, sizeof text, "slave 127.0.0.1:%d 127.0.0.1 %d @ " ORACLE_MASTER " 127.0.0.1 %d",
-           port, port, scene_port(scene, 0));
-  oracle_publish_on(scene->oracle[oracle], WAITS, text);
+  snprintf(text, sizeof text,
+           "slave 127.0.0.1:%d 127.0.0.1 %d @ " FAKE_SENTINEL_MASTER " 127.0.0.1 %d", port, port,
+           scene_port(scene, 0));
+  fake_sentinel_publish_on(scene->sentinel[sentinel], WAITS, text);
 }
 
 /* The first server is dead, and the client has seen that. */
@@ -43,10 +44,10 @@ static void expect_second(scene_t *scene) {
   assert_int_equal(scene_answering(scene), 1);
 }
 
-static void say_who_is_elected(scene_t *scene, int oracle, const char *run_id) {
+static void say_who_is_elected(scene_t *scene, int sentinel, const char *run_id) {
   char text[128];
   snprintf(text, sizeof text, "%s 7", run_id);
-  oracle_publish_on(scene->oracle[oracle], ELECTED, text);
+  fake_sentinel_publish_on(scene->sentinel[sentinel], ELECTED, text);
 }
 
 /* ---- the replica ---- */
@@ -55,15 +56,16 @@ static void say_who_is_elected(scene_t *scene, int oracle, const char *run_id) {
 SCENE_TEST(promoted_replica_before_its_announcement, 1) {
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   end_primary(scene);
   lead(scene, 0, LEADS);
   say_that_it_waits(scene, 0);
   assert_error(pong(env, NULL), 0);
   uint64_t drops = client_stats(env).drops;
-  unsigned asked = scene_questions(scene);
-  scene_hint(scene, 0, ORACLE_MASTER); /* the named server is still the old one: the client stays */
-  env_until(env, scene_questions(scene) > asked);
+  unsigned asked = scene_queries(scene);
+  scene_hint(scene, 0,
+             FAKE_SENTINEL_MASTER); /* the named server is still the old one: the client stays */
+  env_until(env, scene_queries(scene) > asked);
   env_run_for(env, 50);
   assert_int_equal(client_stats(env).drops, drops);
   expect_second(scene);
@@ -75,7 +77,7 @@ SCENE_TEST(stopped_primary_is_left, 1) {
   options.stall_timeout_ms = 60000;
   env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   server_pause(scene->server[0]);
   lead(scene, 0, LEADS);
   say_that_it_waits(scene, 0);
@@ -91,7 +93,7 @@ SCENE_TEST(flagged_replica_without_primary_role, 1) {
   options.timeout_ms = prompt_ms();
   env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   make_replica(scene->server[1], scene->server[0]);
   int64_t pings = server_calls(scene->server[1], "ping");
   end_primary(scene);
@@ -112,13 +114,13 @@ SCENE_TEST(failover_aborted, 1) {
   options.timeout_ms = prompt_ms();
   env_t *env = scene_open(scene, &options);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   make_replica(scene->server[1], scene->server[0]);
   end_primary(scene);
   lead(scene, 0, LEADS);
   say_that_it_waits(scene, 0);
   assert_error(pong(env, NULL), BELAY_EREADONLY);
-  oracle_flag(scene->oracle[0], "master");
+  fake_sentinel_set_flags(scene->sentinel[0], "master");
   server_restart(scene->server[0]);
   scene_await(scene, 0);
 }
@@ -127,16 +129,16 @@ SCENE_TEST(failover_aborted, 1) {
 SCENE_TEST(failover_of_a_healthy_primary, 1) {
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   lead(scene, 0, "master,failover_in_progress");
-  unsigned asked = scene_questions(scene);
+  unsigned asked = scene_queries(scene);
   say_that_it_waits(scene, 0);
-  env_until(env, scene_questions(scene) > asked);
+  env_until(env, scene_queries(scene) > asked);
   env_run_for(env, 50);
   assert_int_equal(client_stats(env).drops, 0);
   assert_int_equal(scene_answering(scene), 0);
   scene_name(scene, 1, 2);
-  scene_hint(scene, 0, ORACLE_MASTER);
+  scene_hint(scene, 0, FAKE_SENTINEL_MASTER);
   scene_await(scene, 1);
 }
 
@@ -147,18 +149,19 @@ SCENE_TEST(failover_of_a_healthy_primary, 1) {
 SCENE_TEST(leader_is_asked, 3) {
   char run_id[41];
   for (int i = 1; i < 3; i++)
-    oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[i]));
-  oracle_run_id(oracle_port(scene->oracle[2]), run_id);
+    fake_sentinel_add_sentinel(scene->sentinel[0], "127.0.0.1",
+                               fake_sentinel_port(scene->sentinel[i]));
+  fake_sentinel_run_id(fake_sentinel_port(scene->sentinel[2]), run_id);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   end_primary(scene);
-  oracle_flag(scene->oracle[0], "s_down,o_down,master");
+  fake_sentinel_set_flags(scene->sentinel[0], "s_down,o_down,master");
   lead(scene, 2, LEADS);
   say_who_is_elected(scene, 0, run_id);
-  env_until(env, oracle_listeners(scene->oracle[2]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[2]) == 1);
   assert_error(pong(env, NULL), 0);
-  assert_int_equal(oracle_connections(scene->oracle[1]), 0);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[1]), 0);
   expect_second(scene);
 }
 
@@ -166,27 +169,28 @@ SCENE_TEST(leader_is_asked, 3) {
  * the elected Sentinel is unknown. */
 SCENE_TEST(vote_is_only_a_hint, 2) {
   char run_id[41], longer[100];
-  oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
-  oracle_run_id(oracle_port(scene->oracle[1]), run_id);
+  fake_sentinel_add_sentinel(scene->sentinel[0], "127.0.0.1",
+                             fake_sentinel_port(scene->sentinel[1]));
+  fake_sentinel_run_id(fake_sentinel_port(scene->sentinel[1]), run_id);
   env_t *env = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
-  env_until(env, oracle_listeners(scene->oracle[0]) == 1);
+  env_until(env, fake_sentinel_subscribers(scene->sentinel[0]) == 1);
   lead(scene, 1, LEADS);
-  oracle_flag(scene->oracle[0], "s_down,master");
+  fake_sentinel_set_flags(scene->sentinel[0], "s_down,master");
   memset(longer, 'x', sizeof longer);
   longer[sizeof longer - 1] = '\0';
-  const char *const strangers[] = {"", " ", longer, "0123456789012345678901234567890123456789"};
-  for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
-    unsigned asked = scene_questions(scene);
-    say_who_is_elected(scene, 0, strangers[i]);
-    env_until(env, scene_questions(scene) > asked);
+  const char *const unknown_ids[] = {"", " ", longer, "0123456789012345678901234567890123456789"};
+  for (size_t i = 0; i < sizeof unknown_ids / sizeof *unknown_ids; i++) {
+    unsigned asked = scene_queries(scene);
+    say_who_is_elected(scene, 0, unknown_ids[i]);
+    env_until(env, scene_queries(scene) > asked);
   }
-  oracle_flag(scene->oracle[0], "master");
-  unsigned asked = scene_questions(scene);
+  fake_sentinel_set_flags(scene->sentinel[0], "master");
+  unsigned asked = scene_queries(scene);
   say_who_is_elected(scene, 0, run_id);
-  env_until(env, scene_questions(scene) > asked);
+  env_until(env, scene_queries(scene) > asked);
   env_run_for(env, 50);
-  assert_int_equal(oracle_connections(scene->oracle[1]), 0);
-  assert_int_equal(oracle_listeners(scene->oracle[0]), 1);
+  assert_int_equal(fake_sentinel_connections(scene->sentinel[1]), 0);
+  assert_int_equal(fake_sentinel_subscribers(scene->sentinel[0]), 1);
   assert_int_equal(scene_answering(scene), 0);
 }

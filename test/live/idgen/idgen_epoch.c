@@ -18,9 +18,9 @@ static belay_idgen_options_t snowflakes(int worker) {
 /* It is kept as long as a worker issues ids: each renewal keeps it, and restores it. */
 ENV_TEST(the_epoch_outlives_the_workers) {
   belay_idgen_options_t options = snowflakes(9);
-  spring_t spring;
-  spring_new(&spring, env, &options);
-  (void)get_id(&spring);
+  generator_t generator;
+  generator_new(&generator, env, &options);
+  (void)get_id(&generator);
   for (int turn = 0; turn < 2; turn++) {
     if (turn == 0)
       server_do(env->server, "PEXPIRE", SPACE, "3600000", NULL);
@@ -31,51 +31,51 @@ ENV_TEST(the_epoch_outlives_the_workers) {
                      options.epoch_ms);
   }
   server_do(env->server, "HSET", SPACE, "epoch", "5", NULL); /* others came first after a loss */
-  env_until(env, belay_idgen_worker(spring.idgen) == -1);
-  expect_get(&spring, BELAY_EMISMATCH);
+  env_until(env, belay_idgen_worker(generator.idgen) == -1);
+  expect_get(&generator, BELAY_EMISMATCH);
 }
 
 ENV_TEST(epoch_is_shared) {
   belay_idgen_options_t options = snowflakes(9);
-  spring_t spring;
+  generator_t generator;
   int64_t id;
-  spring_new(&spring, env, &options);
-  (void)get_id(&spring);
-  close_spring(&spring);
+  generator_new(&generator, env, &options);
+  (void)get_id(&generator);
+  close_generator(&generator);
   options.epoch_ms = 0;
-  spring_new(&spring, env, &options);
-  expect_get(&spring, BELAY_EMISMATCH);
-  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EMISMATCH);
+  generator_new(&generator, env, &options);
+  expect_get(&generator, BELAY_EMISMATCH);
+  assert_error(belay_idgen_next(generator.idgen, &id), BELAY_EMISMATCH);
   assert_string_equal(belay_detail(env->belay), RECORD "9: it has another epoch_ms");
-  close_spring(&spring);
+  close_generator(&generator);
   options.worker = 10; /* one without a record */
-  spring_new(&spring, env, &options);
-  expect_get(&spring, BELAY_EMISMATCH);
-  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EMISMATCH);
+  generator_new(&generator, env, &options);
+  expect_get(&generator, BELAY_EMISMATCH);
+  assert_error(belay_idgen_next(generator.idgen, &id), BELAY_EMISMATCH);
   assert_string_equal(belay_detail(env->belay),
                       RECORD "10: the workers of this name have another epoch_ms");
   assert_int_equal(server_integer(env->server, "EXISTS", RECORD "10", NULL), 0);
-  close_spring(&spring);
+  close_generator(&generator);
   server_do(env->server, "DEL", SPACE, NULL);
   server_do(env->server, "HSET", SPACE, "color", "green", NULL);
-  spring_new(&spring, env, &options);
-  expect_get(&spring, BELAY_EMISMATCH);
-  close_spring(&spring);
+  generator_new(&generator, env, &options);
+  expect_get(&generator, BELAY_EMISMATCH);
+  close_generator(&generator);
   server_do(env->server, "DEL", SPACE, NULL);
   server_do(env->server, "HSET", RECORD "10", "color", "green", NULL);
-  spring_new(&spring, env, &options);
-  expect_get(&spring, BELAY_EMISMATCH);
+  generator_new(&generator, env, &options);
+  expect_get(&generator, BELAY_EMISMATCH);
   assert_int_equal(server_integer(env->server, "HLEN", RECORD "10", NULL), 1);
-  close_spring(&spring);
+  close_generator(&generator);
   server_do(env->server, "DEL", RECORD "10", NULL);
   options.worker = 9;
   server_do(env->server, "DEL", RECORD "9", NULL);
   server_do(env->server, "SET", RECORD "9", "1", NULL);
-  spring_new(&spring, env, &options);
-  expect_get(&spring, BELAY_EWRONGTYPE);
-  close_spring(&spring);
+  generator_new(&generator, env, &options);
+  expect_get(&generator, BELAY_EWRONGTYPE);
+  close_generator(&generator);
   server_do(env->server, "DEL", RECORD "9", NULL);
   server_do(env->server, "HSET", RECORD "9", "until", "soon", NULL);
-  spring_new(&spring, env, &options);
-  expect_get(&spring, BELAY_EMISMATCH);
+  generator_new(&generator, env, &options);
+  expect_get(&generator, BELAY_EMISMATCH);
 }

@@ -22,12 +22,12 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
 /* The same server, but everything is gone; or another one in its place, without data. */
 ENV_TEST(lost_key_without_repeats) {
   belay_idgen_options_t options = segments(100);
-  spring_t spring, fresh;
+  generator_t generator, fresh;
   int64_t last = 0;
-  spring_new(&spring, env, &options);
+  generator_new(&generator, env, &options);
   for (int i = 0; i < 3; i++) {
     for (int n = 0; n < 250; n++) {
-      int64_t id = next_id(&spring);
+      int64_t id = next_id(&generator);
       assert_true(id > last);
       last = id;
     }
@@ -39,33 +39,33 @@ ENV_TEST(lost_key_without_repeats) {
     }
   }
   assert_true(last > 2 * 1000 * options.step); /* it has jumped twice */
-  spring_new(&fresh, env, &options);
+  generator_new(&fresh, env, &options);
   assert_true(get_id(&fresh) > last);
 }
 
 ENV_TEST(old_file_causes_a_jump) {
   belay_idgen_options_t options = segments(10);
-  spring_t spring;
+  generator_t generator;
   options.gap = INT64_C(1) << 50; /* of which a jump is never more than one */
-  spring_new(&spring, env, &options);
-  assert_int_equal(next_id(&spring), 1);
-  close_spring(&spring);
-  spring_new(&spring, env, &options);
-  assert_int_equal(next_id(&spring), 11); /* the same server: no jump */
-  close_spring(&spring);
+  generator_new(&generator, env, &options);
+  assert_int_equal(next_id(&generator), 1);
+  close_generator(&generator);
+  generator_new(&generator, env, &options);
+  assert_int_equal(next_id(&generator), 11); /* the same server: no jump */
+  close_generator(&generator);
   server_restart_keeping(env->server);
-  spring_new(&spring, env, &options);
-  int64_t id = next_id(&spring); /* perhaps there was more */
+  generator_new(&generator, env, &options);
+  int64_t id = next_id(&generator); /* perhaps there was more */
   assert_between(id - options.gap, 21,
                  31); /* a call that was meant for the old server is not used */
-  close_spring(&spring);
-  spring_new(&spring, env, &options);
-  assert_int_equal(next_id(&spring), id + 10);
-  close_spring(&spring);
+  close_generator(&generator);
+  generator_new(&generator, env, &options);
+  assert_int_equal(next_id(&generator), id + 10);
+  close_generator(&generator);
   options.gap = 0; /* it loses nothing */
   server_restart_keeping(env->server);
-  spring_new(&spring, env, &options);
-  assert_int_equal(next_id(&spring), id + 20);
+  generator_new(&generator, env, &options);
+  assert_int_equal(next_id(&generator), id + 20);
 }
 
 /* Servers that have forgotten the same, one after the other: none knows where the others went
@@ -75,21 +75,21 @@ ENV_TEST(old_file_without_gap_repeats) {
   belay_idgen_options_t options = segments(10);
   int64_t ids[TIMES];
   int same = 0;
-  spring_t spring;
+  generator_t generator;
   options.gap = 1000;
-  spring_new(&spring, env, &options);
-  int64_t first = next_id(&spring);
-  close_spring(&spring);
+  generator_new(&generator, env, &options);
+  int64_t first = next_id(&generator);
+  close_generator(&generator);
   server_do(env->server, "SAVE", NULL);
   for (int i = 0; i < TIMES; i++) {
     server_restart(env->server); /* from that file each time */
-    spring_new(&spring, env, &options);
-    ids[i] = next_id(&spring);
+    generator_new(&generator, env, &options);
+    ids[i] = next_id(&generator);
     assert_between(ids[i], first + options.gap,
                    first + 2001 * options.gap); /* perhaps it was asked twice */
     for (int j = 0; j < i; j++)
       same += ids[i] < ids[j] + options.gap && ids[j] < ids[i] + options.gap;
-    close_spring(&spring);
+    close_generator(&generator);
   }
   assert_true(same <= 1);
 }
@@ -99,22 +99,22 @@ ENV_TEST(old_file_without_gap_repeats) {
 ENV_TEST(old_file_with_clock_rate) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
-  spring_t spring;
+  generator_t generator;
   options.clock_rate = BELAY_IDGEN_CLOCK_RATE_MAX;
   options.clock_skew_ms = 10;
-  spring_new(&spring, env, &options);
-  int64_t last = next_id(&spring);
-  close_spring(&spring);
+  generator_new(&generator, env, &options);
+  int64_t last = next_id(&generator);
+  close_generator(&generator);
   server_do(env->server, "SAVE", NULL);
   for (int i = 0; i < TIMES; i++) {
     server_restart(env->server); /* from that file each time */
-    spring_new(&spring, env, &options);
+    generator_new(&generator, env, &options);
     for (int j = 0; j < 35; j++) {
-      int64_t id = next_id(&spring);
+      int64_t id = next_id(&generator);
       assert_true(id > last);
       last = id;
     }
-    close_spring(&spring);
+    close_generator(&generator);
   }
 }
 
@@ -126,29 +126,29 @@ static void fail_over(int64_t clock_rate) {
   server_follow(replica, primary);
   env_t *env = env_open_at(relay_url(relay), NULL);
   belay_idgen_options_t options = segments(10);
-  spring_t spring, fresh;
+  generator_t generator, fresh;
   int64_t last = 0;
   options.clock_rate = clock_rate;
   options.clock_skew_ms = 10;
-  spring_new(&spring, env, &options);
-  (void)get_id(&spring);
+  generator_new(&generator, env, &options);
+  (void)get_id(&generator);
   int64_t began = clock_now();
   while (number_at(replica, KEY, "next") < 0 && clock_since_ms(began) < 5000)
     stall_ms(5);
   server_do(replica, "REPLICAOF", "NO", "ONE", NULL); /* the primary goes on for a while */
   for (int i = 0; i < 200; i++)
-    last = next_id(&spring);
+    last = next_id(&generator);
   server_kill(primary);
   relay_lead(relay, server_path(replica));
   relay_cut(relay);
   print_message("given: %" PRId64 ", known to the replica: %" PRId64 "\n", last,
                 number_at(replica, KEY, "next"));
   assert_true(number_at(replica, KEY, "next") <= last); /* or this shows nothing */
-  spring_new(&fresh, env, &options);                    /* it knows of nothing itself */
+  generator_new(&fresh, env, &options);                 /* it knows of nothing itself */
   int64_t id = get_id(&fresh);
   assert_true(id > last);
   for (int i = 0; i < 100; i++) {
-    int64_t next = next_id(&spring);
+    int64_t next = next_id(&generator);
     assert_true(next > last);
     assert_false(next >= id && next < id + 10); /* of the other one's segment */
     last = next;
@@ -173,26 +173,26 @@ TEST(ids_count_once_replicas_know) {
   server_follow(replica, primary);
   env_t *env = env_open_with(primary, NULL);
   belay_idgen_options_t options = segments(10);
-  spring_t spring, sequence;
+  generator_t generator, sequence;
   options.min_replicas = 1;
   options.replica_timeout_ms = 100;
-  spring_new(&spring, env, &options);
+  generator_new(&generator, env, &options);
   options = idgen_options(BELAY_IDGEN_SEQUENCE);
   options.min_replicas = 1;
   options.replica_timeout_ms = 100;
-  spring_new(&sequence, env, &options);
-  draw_t draw = {.request.timeout_ms = 20000};
-  expect_draw(&draw, begin_get(&spring, &draw), 0);
-  int64_t first = draw.first;
+  generator_new(&sequence, env, &options);
+  id_op_t op = {.request.timeout_ms = 20000};
+  expect_id_op(&op, begin_get(&generator, &op), 0);
+  int64_t first = op.first;
   assert_true(number_at(replica, KEY, "next") >= first + 10);
   int64_t before = get_id(&sequence);
   assert_int_equal(number_at(replica, SEQUENCE_KEY, "id"), before);
   server_pause(replica);
   expect_get(&sequence, BELAY_ENOREPLICAS);
-  draw_t many = {.request.timeout_ms = 400 * slow()};
-  expect_draw(&many, begin_get_many(&spring, &many, 30), BELAY_ENOREPLICAS);
+  id_op_t many = {.request.timeout_ms = 400 * slow()};
+  expect_id_op(&many, begin_get_many(&generator, &many, 30), BELAY_ENOREPLICAS);
   server_resume(replica);
-  assert_true(get_id(&spring) > first + 9);
+  assert_true(get_id(&generator) > first + 9);
   env_run_for(env, 100); /* until the replica has all writes */
   assert_true(get_id(&sequence) > before + 1);
   env_close(env);
@@ -204,26 +204,26 @@ TEST(server_without_run_id) {
   server_do(server, "ACL", "SETUSER", "default", "-info", NULL);
   env_t *env = env_open_with(server, NULL);
   belay_idgen_options_t options = segments(10);
-  spring_t spring;
+  generator_t generator;
   int64_t id;
-  spring_new(&spring, env, &options);
-  expect_get(&spring, BELAY_EPERM);
-  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EPERM);
+  generator_new(&generator, env, &options);
+  expect_get(&generator, BELAY_EPERM);
+  assert_error(belay_idgen_next(generator.idgen, &id), BELAY_EPERM);
   assert_non_null(strstr(belay_detail(env->belay), "run id"));
   options.gap = 0;
-  spring_new(&spring, env, &options);
-  assert_int_equal(next_id(&spring), 1);
+  generator_new(&generator, env, &options);
+  assert_int_equal(next_id(&generator), 1);
   options.gap = 100;
   options.min_replicas = 1;
   options.replica_timeout_ms = 20;
-  spring_new(&spring, env, &options);
-  draw_t draw = {.request.timeout_ms = 200 * slow()};
-  expect_draw(&draw, begin_get(&spring, &draw), BELAY_ENOREPLICAS);
+  generator_new(&generator, env, &options);
+  id_op_t op = {.request.timeout_ms = 200 * slow()};
+  expect_id_op(&op, begin_get(&generator, &op), BELAY_ENOREPLICAS);
   options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
   options.ahead_ms = 100;
-  spring_new(&spring, env, &options);
-  id = get_id(&spring);
-  assert_true(get_id(&spring) > id);
+  generator_new(&generator, env, &options);
+  id = get_id(&generator);
+  assert_true(get_id(&generator) > id);
   server_do(server, "ACL", "SETUSER", "default", "+info", NULL);
   env_close(env);
 }

@@ -25,8 +25,8 @@ static int64_t duration_ms(void) {
 
 typedef struct issuer {
   env_t *env;
-  spring_t spring;
-  draw_t draw;
+  generator_t generator;
+  id_op_t op;
   int file;
   uint64_t random;
 } issuer_t;
@@ -48,18 +48,18 @@ static void put(const issuer_t *issuer, const int64_t *ids, size_t n) {
 static void give_some(issuer_t *issuer) {
   int64_t ids[BURST];
   size_t n = 0;
-  while (n < BURST && belay_idgen_next(issuer->spring.idgen, &ids[n]) == 0)
+  while (n < BURST && belay_idgen_next(issuer->generator.idgen, &ids[n]) == 0)
     n++;
   put(issuer, ids, n);
-  if (issuer->draw.ended == issuer->draw.begun && below(&issuer->random, 4) == 0)
-    assert_error(begin_get(&issuer->spring, &issuer->draw), 0);
+  if (issuer->op.ended == issuer->op.begun && below(&issuer->random, 4) == 0)
+    assert_error(begin_get(&issuer->generator, &issuer->op), 0);
 }
 
-static void take_note(spring_t *spring) {
-  issuer_t *issuer = BELAY__CONTAINER(spring, issuer_t, spring);
-  if (issuer->draw.status == 0 && issuer->draw.n > 0)
-    put(issuer, &issuer->draw.first, 1);
-  issuer->draw.n = 0;
+static void take_note(generator_t *generator) {
+  issuer_t *issuer = BELAY__CONTAINER(generator, issuer_t, generator);
+  if (issuer->op.status == 0 && issuer->op.n > 0)
+    put(issuer, &issuer->op.first, 1);
+  issuer->op.n = 0;
 }
 
 static int be_issuer(char **argv) {
@@ -82,16 +82,16 @@ static int be_issuer(char **argv) {
   options.ahead_ms = 100;
   options.worker = index < 4 ? index / 2 : -1; /* some must wait for one that was killed */
   env_fake_wall(issuer.env);
-  spring_new(&issuer.spring, issuer.env, &options);
-  issuer.spring.then = take_note;
+  generator_new(&issuer.generator, issuer.env, &options);
+  issuer.generator.then = take_note;
   for (unsigned turn = 0; clock_now() < until; turn++) {
     if (turn % 50 == 0) /* further than a lock's ttl: the next owner may get used times */
       fake_wall.shift = (int64_t)below(&issuer.random, 800) - 400;
     give_some(&issuer);
     env_run_for(issuer.env, 1);
   }
-  env_until(issuer.env, issuer.draw.ended == issuer.draw.begun);
-  issuer.spring.then = NULL;
+  env_until(issuer.env, issuer.op.ended == issuer.op.begun);
+  issuer.generator.then = NULL;
   env_close(issuer.env);
   return close(issuer.file);
 }

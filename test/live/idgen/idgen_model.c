@@ -302,31 +302,31 @@ static void give(int64_t id) {
 ENV_TEST(handles_same_as_model) {
   enum { HANDLES = 4 };
   uint64_t random = UINT64_C(16180339);
-  spring_t springs[HANDLES] = {0};
+  generator_t generators[HANDLES] = {0};
   int64_t before[HANDLES] = {0}, total = 0;
   memset(given, 0, sizeof given);
   for (int i = 0; i < 1500; i++) {
     size_t h = below(&random, HANDLES);
-    spring_t *spring = &springs[h];
-    if (spring->idgen != NULL && below(&random, 40) == 0)
-      close_spring(spring);
-    if (spring->idgen == NULL) {
+    generator_t *generator = &generators[h];
+    if (generator->idgen != NULL && below(&random, 40) == 0)
+      close_generator(generator);
+    if (generator->idgen == NULL) {
       belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
       options.step = 1 + (int64_t)below(&random, 40);
-      spring_new(spring, env, &options);
+      generator_new(generator, env, &options);
       before[h] = 0;
     }
-    draw_t draw = {.each = give};
+    id_op_t op = {.each = give};
     if (below(&random, 3) == 0) {
-      expect_draw(&draw, begin_get_many(spring, &draw, 1 + below(&random, 100)), 0);
+      expect_id_op(&op, begin_get_many(generator, &op, 1 + below(&random, 100)), 0);
     } else {
-      draw.first = draw.last = next_id(spring);
-      draw.n = 1;
-      give(draw.first);
+      op.first = op.last = next_id(generator);
+      op.n = 1;
+      give(op.first);
     }
-    assert_true(draw.first > before[h]);
-    before[h] = draw.last;
-    total += (int64_t)draw.n;
+    assert_true(op.first > before[h]);
+    before[h] = op.last;
+    total += (int64_t)op.n;
   }
   const char *next = server_string(env->server, "HGET", "belay::idgen::{users}", "next", NULL);
   assert_true(total <= atoll(next) - 1);

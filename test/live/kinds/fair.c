@@ -44,30 +44,30 @@ static void add_foreign_waiter(const contender_t *c, int64_t ms) {
   server_do(c->env->server, "ZADD", alive_of(c), until, "foreign", NULL);
 }
 
-enum { CROWD = 8 };
+enum { CONTENDERS = 8 };
 
 static void expect_order(const belay_lock_options_t *options, bool through_clients) {
   env_t *env = env_open(NULL);
-  contender_t *c[CROWD];
-  for (int i = 0; i < CROWD; i++) {
+  contender_t *c[CONTENDERS];
+  for (int i = 0; i < CONTENDERS; i++) {
     belay_client_t *client =
         through_clients && i > 0 ? env_connect(env, server_url(env->server), NULL) : env->client;
     c[i] = contender_of(env, client, "door", options);
   }
   assert_error(try_lock(c[0]), 0);
-  for (int i = 1; i < CROWD; i++)
+  for (int i = 1; i < CONTENDERS; i++)
     queue_up(c[i]);
   uint64_t fence = belay_lock_fence(c[0]->lock);
-  for (int i = 0; i + 1 < CROWD; i++) {
+  for (int i = 0; i + 1 < CONTENDERS; i++) {
     assert_error(begin_release(c[i]), 0);
     env_until(env, belay_lock_remaining_us(c[i + 1]->lock) > 0);
     assert_true(is_on_server(c[i + 1]));
-    assert_int_equal(queue_len(c[0]), CROWD - 2 - i);
+    assert_int_equal(queue_len(c[0]), CONTENDERS - 2 - i);
     if (options->fencing)
       assert_true(belay_lock_fence(c[i + 1]->lock) > fence);
     fence = belay_lock_fence(c[i + 1]->lock);
   }
-  assert_error(release(c[CROWD - 1]), 0);
+  assert_error(release(c[CONTENDERS - 1]), 0);
   expect_keys(env, options->fencing);
   env_close(env);
 }
@@ -93,23 +93,23 @@ TEST(order_of_arrival_fenced) {
 ENV_TEST(release_wakes_first_waiter_only) {
   belay_lock_options_t options = fair_options(600000);
   options.retry_min_ms = options.retry_max_ms = 20000 * slow();
-  contender_t *c[CROWD];
-  for (int i = 0; i < CROWD; i++)
+  contender_t *c[CONTENDERS];
+  for (int i = 0; i < CONTENDERS; i++)
     c[i] = contender_of(env, env_connect(env, server_url(env->server), NULL), "door", &options);
   assert_error(try_lock(c[0]), 0);
-  for (int i = 1; i < CROWD; i++)
+  for (int i = 1; i < CONTENDERS; i++)
     queue_up(c[i]);
   env_run_for(env, 300 * slow()); /* all have asked again, when they had begun to listen */
   env_settle(env);
   int64_t calls = server_calls(env->server, "evalsha") + server_calls(env->server, "eval");
-  for (int i = 0; i + 1 < CROWD; i++) {
+  for (int i = 0; i + 1 < CONTENDERS; i++) {
     assert_error(begin_release(c[i]), 0);
     env_until(env, belay_lock_remaining_us(c[i + 1]->lock) > 0);
   }
   env_settle(env);
   int64_t more = server_calls(env->server, "evalsha") + server_calls(env->server, "eval") - calls;
-  assert_between(more, 2 * (CROWD - 1),
-                 3 * (CROWD - 1) + 1); /* a NOSCRIPT is answered by an EVAL */
+  assert_between(more, 2 * (CONTENDERS - 1),
+                 3 * (CONTENDERS - 1) + 1); /* a NOSCRIPT is answered by an EVAL */
 }
 
 ENV_TEST(try_does_not_queue) {

@@ -1,36 +1,36 @@
 /* The lock on several names: closed in each state and in each callback; and random operations. */
 #include "support/base/never.h"
 #include "support/base/random.h"
-#include "support/fixtures/lease/pair.h"
+#include "support/fixtures/lease/two_servers.h"
 
 static void close_it(holder_t *h, char event) {
   if (event != 'c')
     (void)holder_begin_close(h);
 }
 
-TEST_IN(close_in_each_callback, pair, pair_open()) {
+TEST_IN(close_in_each_callback, two_servers, two_servers_open()) {
   belay_lock_options_t options = with_ttl(400 * slow());
   holder_t *h[4];
   for (int i = 0; i < 4; i++)
-    h[i] = holder_new(pair, "0:a 1:a", &options);
+    h[i] = holder_new(two_servers, "0:a 1:a", &options);
   h[0]->then = close_it; /* when it was granted */
   assert_error(holder_acquire(h[0], 0), 0);
-  env_until(pair->env, h[0]->closed == 1);
+  env_until(two_servers->env, h[0]->closed == 1);
   assert_error(holder_acquire(h[1], 5000), 0); /* when it was given back */
   h[1]->then = close_it;
   assert_error(holder_release(h[1]), 0);
-  env_until(pair->env, h[1]->closed == 1);
+  env_until(two_servers->env, h[1]->closed == 1);
   assert_error(holder_acquire(h[2], 5000), 0); /* when it was lost */
   h[2]->then = close_it;
-  env_until(pair->env, h[2]->closed == 1);
+  env_until(two_servers->env, h[2]->closed == 1);
   assert_int_equal(h[2]->lost, 1);
-  contender_t *a = pair_plain(pair, 1, "a");
+  contender_t *a = two_servers_lock(two_servers, 1, "a");
   assert_error(acquire(a, 5000), 0);
   h[3]->then = close_it; /* when it failed */
   assert_error(holder_acquire(h[3], 50), BELAY_ETIMEDOUT);
-  env_until(pair->env, h[3]->closed == 1);
+  env_until(two_servers->env, h[3]->closed == 1);
   assert_error(release(a), 0);
-  pair_expect_no_key(pair);
+  two_servers_expect_no_key(two_servers);
 }
 
 static void retake_it(holder_t *h, char event) {
@@ -40,13 +40,13 @@ static void retake_it(holder_t *h, char event) {
 
 /* After a loss the handle may acquire again at once, while its other names are still being
  * released. */
-TEST_IN(acquire_in_loss_callback, pair, pair_open()) {
+TEST_IN(acquire_in_loss_callback, two_servers, two_servers_open()) {
   belay_lock_options_t options = watched(kept_ttl());
-  holder_t *h = holder_new(pair, "0:a 1:a", &options);
+  holder_t *h = holder_new(two_servers, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
   h->then = retake_it;
-  server_do(pair->server[1], "DEL", "belay::lock::{a}", NULL);
-  env_until(pair->env, h->lost == 1);
+  server_do(two_servers->server[1], "DEL", "belay::lock::{a}", NULL);
+  env_until(two_servers->env, h->lost == 1);
   assert_error(holder_outcome(h), 0);
   assert_true(holder_holds(h));
   h->then = NULL;
@@ -59,13 +59,13 @@ static void try_again(holder_t *h, char event) {
 
 /* All leases expire while the loop stands still: one loss, which is not reported again after the
  * next acquire. */
-TEST_IN(loss_is_reported_once, pair, pair_open()) {
+TEST_IN(loss_is_reported_once, two_servers, two_servers_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
-  holder_t *h = holder_new(pair, "0:a 1:a", &options);
+  holder_t *h = holder_new(two_servers, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
   h->then = try_again;
   stall_ms(options.ttl_ms + 50);
-  env_until(pair->env, h->lost == 1);
+  env_until(two_servers->env, h->lost == 1);
   h->then = NULL;
   assert_error(holder_outcome(h), 0);
   assert_true(holder_holds(h));
@@ -75,7 +75,7 @@ TEST_IN(loss_is_reported_once, pair, pair_open()) {
 enum { STAGES = 6 };
 
 /* Brings the handle to this stage. */
-static void reach_stage(pair_t *pair, holder_t *h, contender_t *a, int stage) {
+static void reach_stage(two_servers_t *two_servers, holder_t *h, contender_t *a, int stage) {
   switch (stage) {
   case 0: /* made */
     break;
@@ -84,7 +84,7 @@ static void reach_stage(pair_t *pair, holder_t *h, contender_t *a, int stage) {
     break;
   case 2: /* one part held, or none */
     assert_ok(try_lock(a), holder_begin(h, BELAY_FOREVER));
-    env_run_for(pair->env, 60);
+    env_run_for(two_servers->env, 60);
     break;
   case 3: /* held */
     assert_error(holder_acquire(h, 0), 0);
@@ -94,39 +94,39 @@ static void reach_stage(pair_t *pair, holder_t *h, contender_t *a, int stage) {
     break;
   default: /* canceled; the acquired names are being released */
     assert_ok(try_lock(a), holder_begin(h, BELAY_FOREVER));
-    env_run_for(pair->env, 60);
+    env_run_for(two_servers->env, 60);
     assert_error(holder_cancel(h), 0);
   }
 }
 
 TEST(close_in_each_state) {
   for (int i = 0; i < STAGES * 2; i++) {
-    pair_t *pair = pair_open();
-    contender_t *a = pair_plain(pair, i % 2, "a");
-    holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
-    reach_stage(pair, h, a, i / 2);
+    two_servers_t *two_servers = two_servers_open();
+    contender_t *a = two_servers_lock(two_servers, i % 2, "a");
+    holder_t *h = holder_new(two_servers, "0:a 1:a 1:b", NULL);
+    reach_stage(two_servers, h, a, i / 2);
     assert_error(holder_begin_close(h), 0);
     assert_each(BELAY_ECLOSING, holder_begin_close(h), holder_begin(h, 0));
-    env_until(pair->env, h->closed == 1);
+    env_until(two_servers->env, h->closed == 1);
     assert_int_equal(h->ended, h->begun);
     assert_error(close_lock(a), 0);
-    pair_expect_no_key(pair);
-    pair_close(pair);
+    two_servers_expect_no_key(two_servers);
+    two_servers_close(two_servers);
   }
 }
 
 /* A lock with a closed client releases its other names; a held lock is lost. The handle stays. */
 TEST(close_of_one_client) {
   for (int i = 0; i < STAGES * 4; i++) {
-    pair_t *pair = pair_open();
-    contender_t *a = pair_plain(pair, i % 2, "a");
-    holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
-    reach_stage(pair, h, a, i / 4);
-    server_t *other = pair->server[i / 2 % 2];
-    assert_error(begin_close_of(pair->env, pair->client[1 - i / 2 % 2]), 0);
+    two_servers_t *two_servers = two_servers_open();
+    contender_t *a = two_servers_lock(two_servers, i % 2, "a");
+    holder_t *h = holder_new(two_servers, "0:a 1:a 1:b", NULL);
+    reach_stage(two_servers, h, a, i / 4);
+    server_t *other = two_servers->server[i / 2 % 2];
+    assert_error(begin_close_of(two_servers->env, two_servers->client[1 - i / 2 % 2]), 0);
     assert_error(holder_begin(h, 0), BELAY_ECLOSING);
-    env_until(pair->env, pair->env->client_closed == 1);
-    env_settle(pair->env);
+    env_until(two_servers->env, two_servers->env->client_closed == 1);
+    env_settle(two_servers->env);
     assert_int_equal(h->ended, h->begun);
     assert_int_equal(h->lost, i / 4 == 3);
     if (h->lost > 0)
@@ -139,50 +139,50 @@ TEST(close_of_one_client) {
     belay_multilock_ref(h->lock);
     belay_multilock_unref(h->lock);
     assert_error(holder_begin_close(h), 0);
-    env_until(pair->env, h->closed == 1);
-    pair_close(pair);
+    env_until(two_servers->env, h->closed == 1);
+    two_servers_close(two_servers);
   }
 }
 
 /* The handle is closed while its client is closing: the callback runs as for any close. */
 TEST(close_while_client_closes) {
   for (int i = 0; i < STAGES * 2; i++) {
-    pair_t *pair = pair_open();
-    contender_t *a = pair_plain(pair, 1, "a");
-    holder_t *h = holder_new(pair, i % 2 > 0 ? "0:a 1:a" : "1:a", NULL);
-    reach_stage(pair, h, a, i / 2);
-    assert_ok(begin_close_of(pair->env, pair->client[1]), holder_begin_close(h));
-    env_until(pair->env, h->closed == 1);
+    two_servers_t *two_servers = two_servers_open();
+    contender_t *a = two_servers_lock(two_servers, 1, "a");
+    holder_t *h = holder_new(two_servers, i % 2 > 0 ? "0:a 1:a" : "1:a", NULL);
+    reach_stage(two_servers, h, a, i / 2);
+    assert_ok(begin_close_of(two_servers->env, two_servers->client[1]), holder_begin_close(h));
+    env_until(two_servers->env, h->closed == 1);
     assert_int_equal(h->ended, h->begun);
     assert_int_equal(h->lost, 0);
-    pair_close(pair);
+    two_servers_close(two_servers);
   }
 }
 
 /* The handle is freed with the last of its clients. */
 TEST(close_of_all_clients) {
   for (int i = 0; i < STAGES; i++) {
-    pair_t *pair = pair_open();
-    contender_t *a = pair_plain(pair, 0, "a");
-    holder_t *h = holder_new(pair, "0:a 1:a", NULL);
-    reach_stage(pair, h, a, i);
-    assert_error(begin_close_of(pair->env, pair->client[1]), 0);
-    env_until(pair->env, pair->env->client_closed == 1);
-    assert_error(begin_close_of(pair->env, pair->client[0]), 0);
-    env_until(pair->env, pair->env->client_closed == 2);
+    two_servers_t *two_servers = two_servers_open();
+    contender_t *a = two_servers_lock(two_servers, 0, "a");
+    holder_t *h = holder_new(two_servers, "0:a 1:a", NULL);
+    reach_stage(two_servers, h, a, i);
+    assert_error(begin_close_of(two_servers->env, two_servers->client[1]), 0);
+    env_until(two_servers->env, two_servers->env->client_closed == 1);
+    assert_error(begin_close_of(two_servers->env, two_servers->client[0]), 0);
+    env_until(two_servers->env, two_servers->env->client_closed == 2);
     assert_int_equal(h->ended, h->begun);
     assert_int_equal(h->lost, i == 3);
-    pair_close(pair);
+    two_servers_close(two_servers);
   }
 }
 
 /* The callback of the loss closes the handle while its last client closes. */
-TEST_IN(close_with_last_client, pair, pair_open()) {
-  holder_t *h = holder_new(pair, "1:a", NULL);
+TEST_IN(close_with_last_client, two_servers, two_servers_open()) {
+  holder_t *h = holder_new(two_servers, "1:a", NULL);
   assert_error(holder_acquire(h, 0), 0);
   h->then = close_it;
-  assert_error(begin_close_of(pair->env, pair->client[1]), 0);
-  env_until(pair->env, h->closed == 1);
+  assert_error(begin_close_of(two_servers->env, two_servers->client[1]), 0);
+  env_until(two_servers->env, h->closed == 1);
   assert_int_equal(h->lost, 1);
 }
 
@@ -207,7 +207,7 @@ static bool overlap(int i, int j) {
 
 /* Applies one action to a handle. Any status is correct, but each accepted operation must call
  * back once. */
-static holder_t *apply_action(pair_t *pair, holder_t *h, int i,
+static holder_t *apply_action(two_servers_t *two_servers, holder_t *h, int i,
                               const belay_lock_options_t *options) {
   switch (below(9)) {
   case 0:
@@ -226,17 +226,17 @@ static holder_t *apply_action(pair_t *pair, holder_t *h, int i,
     (void)holder_cancel(h);
     break;
   default:
-    if (below(12) > 0 || pair->count == HOLDERS_MAX)
+    if (below(12) > 0 || two_servers->count == HOLDERS_MAX)
       break;
     assert_error(holder_begin_close(h), 0);
-    return holder_new(pair, handle_names[i], options);
+    return holder_new(two_servers, handle_names[i], options);
   }
   return h;
 }
 
 /* Applies one fault to the servers. */
-static void apply_fault(pair_t *pair) {
-  server_t *server = pair->server[below(2)];
+static void apply_fault(two_servers_t *two_servers) {
+  server_t *server = two_servers->server[below(2)];
   switch (below(4)) {
   case 0:
     server_do(server, "DEL", below(2) > 0 ? "belay::lock::{a}" : "belay::lock::{b}", NULL);
@@ -254,19 +254,19 @@ static void apply_fault(pair_t *pair) {
 }
 
 static void run_random_steps(bool servers_too, int64_t ttl_ms) {
-  pair_t *pair = pair_open();
+  two_servers_t *two_servers = two_servers_open();
   belay_lock_options_t options = with_ttl(ttl_ms);
   options.watchdog = servers_too ? BELAY_WATCHDOG_OFF : BELAY_WATCHDOG_ON;
   holder_t *h[HANDLES];
   unsigned grants = 0;
   for (int i = 0; i < HANDLES; i++)
-    h[i] = holder_new(pair, handle_names[i], &options);
+    h[i] = holder_new(two_servers, handle_names[i], &options);
   for (int step = 0; step < STEPS; step++) {
     int i = (int)below(HANDLES);
-    h[i] = apply_action(pair, h[i], i, &options);
+    h[i] = apply_action(two_servers, h[i], i, &options);
     if (servers_too && below(30) == 0)
-      apply_fault(pair);
-    env_run_for(pair->env, below(5));
+      apply_fault(two_servers);
+    env_run_for(two_servers->env, below(5));
     for (int one = 0; one < HANDLES; one++) {
       grants += holder_holds(h[one]);
       for (int other = 0; other < one && !servers_too; other++)
@@ -276,10 +276,10 @@ static void run_random_steps(bool servers_too, int64_t ttl_ms) {
   assert_true(grants > 50);
   for (int i = 0; i < HANDLES; i++)
     assert_error(holder_begin_close(h[i]), 0);
-  for (int i = 0; i < pair->count; i++)
-    env_until(pair->env, pair->holder[i].closed == 1);
-  pair_expect_no_key(pair);
-  pair_close(pair);
+  for (int i = 0; i < two_servers->count; i++)
+    env_until(two_servers->env, two_servers->holder[i].closed == 1);
+  two_servers_expect_no_key(two_servers);
+  two_servers_close(two_servers);
 }
 
 TEST(random_operations) {
@@ -316,7 +316,7 @@ TEST_IN(invalid_arguments, env, env_open_at("unix:///nowhere/1", NULL)) {
   elsewhere.namespace_parts = parts;
   elsewhere.namespace_count = 1;
   belay_client_t *other = env_connect(env, "unix:///nowhere/1", &elsewhere);
-  env_t *stranger = env_open_at("unix:///nowhere/2", NULL);
+  env_t *other_env = env_open_at("unix:///nowhere/2", NULL);
   belay_multilock_name_t list[BELAY_MULTILOCK_MAX + 1];
   for (size_t i = 0; i <= BELAY_MULTILOCK_MAX; i++)
     list[i] = (belay_multilock_name_t){env->client, {name, i + 1}};
@@ -333,7 +333,7 @@ TEST_IN(invalid_arguments, env, env_open_at("unix:///nowhere/1", NULL)) {
   assert_error(make(list, 2, NULL), BELAY_EDUPLICATE);
   list[1].client = NULL;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  list[1].client = stranger->client;
+  list[1].client = other_env->client;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(env->belay), "names[1]"));
   list[1] = (belay_multilock_name_t){env->client, {NULL, 1}};
@@ -342,7 +342,7 @@ TEST_IN(invalid_arguments, env, env_open_at("unix:///nowhere/1", NULL)) {
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   list[1].name.len = 1025;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  env_close(stranger);
+  env_close(other_env);
 }
 
 TEST_IN(invalid_options, env, env_open_at("unix:///nowhere", NULL)) {
@@ -366,17 +366,17 @@ TEST_IN(invalid_options, env, env_open_at("unix:///nowhere", NULL)) {
   assert_int_equal(belay_multilock_remaining_us(NULL), 0);
 }
 
-TEST_IN(ref_keeps_loop_alive, pair, pair_open()) {
+TEST_IN(ref_keeps_loop_alive, two_servers, two_servers_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
-  holder_t *h = holder_new(pair, "0:a 1:a", &options);
+  holder_t *h = holder_new(two_servers, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
-  env_settle(pair->env);
+  env_settle(two_servers->env);
   int64_t begun = clock_now();
-  uv_run(&pair->env->loop, UV_RUN_DEFAULT);
+  uv_run(&two_servers->env->loop, UV_RUN_DEFAULT);
   assert_int_equal(h->lost, 0);
   assert_true(clock_since_ms(begun) < options.ttl_ms - 100);
   belay_multilock_ref(h->lock);
-  uv_run(&pair->env->loop, UV_RUN_DEFAULT);
+  uv_run(&two_servers->env->loop, UV_RUN_DEFAULT);
   assert_int_equal(h->lost, 1);
   belay_multilock_unref(h->lock);
 }

@@ -73,12 +73,12 @@ TEST(lost_grant_keeps_place_in_semaphore_queue) {
 
 typedef struct answer {
   belay_request_t request;
-  int status, told;
+  int status, ended;
 } answer_t;
 
 static void on_state(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
   answer_t *answer = request->data;
-  answer->told++;
+  answer->ended++;
   answer->status = status;
   assert_non_null(state);
   assert_true(status == 0 || state->limit + state->used + state->holders + state->waiting == 0);
@@ -94,8 +94,8 @@ ENV_TEST(resize_is_not_resent) {
   assert_error(
       belay_semaphore_resize(env->client, &answer.request, belay_string("door"), 3, on_state), 0);
   env_run_for(env, 200);
-  assert_int_equal(answer.told, 0);
+  assert_int_equal(answer.ended, 0);
   server_do(env->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  env_until(env, answer.told == 1);
+  env_until(env, answer.ended == 1);
   assert_error(answer.status, BELAY_EUNKNOWN);
 }

@@ -145,7 +145,7 @@ ENV_TEST(canceled_writer_unblocks_readers) {
   int64_t began = clock_now();
   assert_error(cancel(w), 0);
   assert_error(outcome(w), BELAY_ECANCELED);
-  assert_error(outcome(b), 0); /* it was told */
+  assert_error(outcome(b), 0); /* a message woke it */
   assert_true(clock_since_ms(began) < 3000 * slow());
   assert_ok(release(a), release(b));
   expect_empty(env);

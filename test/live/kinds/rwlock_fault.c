@@ -107,22 +107,22 @@ static void upgrade_with_late_extend(bool may_kill) {
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all",
             may_kill ? "+client" : "-client", NULL);
-  relay_t *wire = relay_start(server_path(server));
+  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t guest = client_options();
   guest.username = "guest";
   guest.password = "pw";
   guest.reconnect_max_ms = 50;
-  env_t *env = env_open_at(relay_url(wire), &guest);
+  env_t *env = env_open_at(relay_url(relay), &guest);
   env->server = server;
   belay_lock_options_t options = with_ttl(20000 * slow());
   contender_t *c = reader_of(env, env->client, "page", &options);
   contender_t *other = reader_of(env, env_connect(env, server_url(server), NULL), "page", NULL);
   assert_error(acquire(c, 5000), 0);
-  relay_delay(wire, 1000 * slow());
+  relay_delay(relay, 1000 * slow());
   assert_error(begin_extend(c, BELAY_DEFAULT), 0);
   env_run_for(env, 100);
-  relay_cut(wire);
-  relay_delay(wire, 0);
+  relay_cut(relay);
+  relay_delay(relay, 0);
   assert_error(extend_outcome(c), BELAY_EUNKNOWN);
   env_run_for(env, 200); /* connected again */
   assert_error(upgrade(c), may_kill ? 0 : BELAY_EUNKNOWN);
@@ -136,7 +136,7 @@ static void upgrade_with_late_extend(bool may_kill) {
     assert_error(upgrade(c), 0); /* the late extend was of another hold */
   }
   env_close(env);
-  relay_stop(wire);
+  relay_stop(relay);
 }
 
 TEST(late_downgrade_of_writer) {

@@ -32,12 +32,12 @@ static belay_lock_options_t fair_options(void) {
 typedef struct answer {
   belay_request_t request;
   belay_semaphore_state_t state;
-  int status, told;
+  int status, ended;
 } answer_t;
 
 static void on_state(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
   answer_t *answer = request->data;
-  answer->told++;
+  answer->ended++;
   answer->status = status;
   assert_non_null(state);
   assert_true(status == 0 || state->limit + state->used + state->holders + state->waiting == 0);
@@ -47,11 +47,11 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
 
 static void check_state(env_t *env, unsigned limit, unsigned used, unsigned holders,
                         unsigned waiting) {
-  answer_t answer = {.told = 0};
+  answer_t answer = {.ended = 0};
   answer.request.data = &answer;
   assert_error(belay_semaphore_read(env->client, &answer.request, belay_string("pool"), on_state),
                0);
-  env_until(env, answer.told == 1);
+  env_until(env, answer.ended == 1);
   assert_error(answer.status, 0);
   assert_int_equal(answer.state.limit, limit);
   assert_int_equal(answer.state.used, used);
@@ -60,12 +60,12 @@ static void check_state(env_t *env, unsigned limit, unsigned used, unsigned hold
 }
 
 static void resize(env_t *env, unsigned limit) {
-  answer_t answer = {.told = 0};
+  answer_t answer = {.ended = 0};
   answer.request.data = &answer;
   assert_error(
       belay_semaphore_resize(env->client, &answer.request, belay_string("pool"), limit, on_state),
       0);
-  env_until(env, answer.told == 1);
+  env_until(env, answer.ended == 1);
   assert_error(answer.status, 0);
   assert_int_equal(answer.state.limit, limit);
 }
@@ -413,7 +413,7 @@ TEST_IN(invalid_options, env, env_open_at("unix:///nowhere", NULL)) {
 }
 
 ENV_TEST(invalid_arguments_of_requests) {
-  answer_t answer = {.told = 0};
+  answer_t answer = {.ended = 0};
   belay_request_t *request = &answer.request;
   request->data = &answer;
   assert_error(belay_semaphore_read(NULL, request, belay_string("pool"), on_state), BELAY_EINVAL);
@@ -434,11 +434,11 @@ ENV_TEST(invalid_arguments_of_requests) {
   assert_error(belay_semaphore_read(env->client, request, belay_string("pool"), on_state),
                BELAY_ESTATE);
   assert_error(belay_request_cancel(request), 0);
-  env_until(env, answer.told == 1);
+  env_until(env, answer.ended == 1);
   assert_error(answer.status, BELAY_ECANCELED);
   server_do(env->server, "SET", "belay::semaphore::{pool}::permits", "x", NULL);
   assert_error(belay_semaphore_resize(env->client, request, belay_string("pool"), 1, on_state), 0);
-  env_until(env, answer.told == 2);
+  env_until(env, answer.ended == 2);
   assert_error(answer.status, BELAY_EWRONGTYPE);
 }
 

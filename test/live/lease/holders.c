@@ -10,7 +10,7 @@ enum { MOST = BELAY_SEMAPHORE_HOLDERS_MAX };
 typedef struct answer {
   belay_request_t request;
   env_t *env;
-  int status, told;
+  int status, ended;
   size_t n;
   struct {
     char label[72];
@@ -25,7 +25,7 @@ static void on_holders(belay_request_t *request, int status,
                        const belay_semaphore_holder_t *holders, size_t n) {
   answer_t *a = request->data;
   a->env->wrong += a->env->inside;
-  a->told++;
+  a->ended++;
   a->status = status;
   a->n = n;
   assert_int_equal(holders == NULL, status != 0);
@@ -46,7 +46,7 @@ static int begin(env_t *env) {
 
 static int ask(env_t *env) {
   assert_error(begin(env), 0);
-  env_until(env, answer.told == 1);
+  env_until(env, answer.ended == 1);
   return answer.status;
 }
 
@@ -171,15 +171,15 @@ TEST(holders_canceled) {
   assert_error(try_lock(labeled(env, 1, "a", &options)), 0);
   for (int turns = 0; turns < 6; turns++) {
     assert_error(begin(env), 0);
-    for (int i = 0; i < turns && answer.told == 0; i++)
+    for (int i = 0; i < turns && answer.ended == 0; i++)
       uv_run(&env->loop, UV_RUN_NOWAIT);
-    if (answer.told == 0)
+    if (answer.ended == 0)
       assert_error(belay_request_cancel(&answer.request), 0);
-    env_until(env, answer.told == 1);
+    env_until(env, answer.ended == 1);
   }
   assert_error(begin(env), 0);
   env_close(env);
-  assert_int_equal(answer.told, 1);
+  assert_int_equal(answer.ended, 1);
   assert_error(answer.status, BELAY_ECANCELED);
 }
 

@@ -213,7 +213,7 @@ TEST_ROLE(victim, "--victim") {
 typedef struct scene {
   step_id_t step;
   server_t *server;
-  relay_t *wire; /* of the killed process, with TLS; else NULL */
+  relay_t *relay; /* of the killed process, with TLS; else NULL */
   env_t *env;
   player_t holder[KINDS]; /* makes the waiters of this kind wait */
   player_t successor[KINDS], other[KINDS];
@@ -225,7 +225,7 @@ static void open_scene(scene_t *s, step_id_t step) {
   belay_lock_options_t options = watched(20000 * slow());
   *s = (scene_t){.step = step, .server = server_start(NULL)};
   s->env = env_open_at(server_url(s->server), NULL);
-  s->wire = servers_are_secure() ? relay_start(server_url(s->server)) : NULL;
+  s->relay = servers_are_secure() ? relay_start(server_url(s->server)) : NULL;
   belay_client_t *successors = env_connect(s->env, server_url(s->server), NULL);
   belay_client_t *others = env_connect(s->env, server_url(s->server), NULL);
   FOR_KINDS(k, step) {
@@ -248,7 +248,7 @@ static void open_scene(scene_t *s, step_id_t step) {
 static void kill_one(scene_t *s) {
   char number[8];
   snprintf(number, sizeof number, "%d", (int)s->step);
-  const char *url = s->wire != NULL ? relay_url(s->wire) : server_url(s->server);
+  const char *url = s->relay != NULL ? relay_url(s->relay) : server_url(s->server);
   const char *argv[] = {process_self(), "--victim", url, number, NULL};
   process_t process = process_start(argv);
   if (steps[s->step].in_between) {
@@ -258,14 +258,14 @@ static void kill_one(scene_t *s) {
   }
   process_expect_line(&process, "there");
   FOR_KINDS(k, s->step) {
-    bool hears = kinds[k].told && s->step == WAITING;
+    bool listens = kinds[k].notifies && s->step == WAITING;
     bool queues = kinds[k].queue[0] != NULL && (s->step == WAITING || s->step == QUEUED);
     player_until(&s->successor[k], (!queues || kind_queue(s->server, k) > 0) &&
-                                       (!hears || kind_listeners(s->server, k) > 0));
+                                       (!listens || kind_listeners(s->server, k) > 0));
   }
-  if (s->wire != NULL && steps[s->step].in_between) {
+  if (s->relay != NULL && steps[s->step].in_between) {
     process_kill(&process, SIGSTOP);
-    relay_haunt(s->wire);
+    relay_haunt(s->relay);
   }
   process_finish(&process);
   s->killed = clock_now();
@@ -379,8 +379,8 @@ static void close_scene(scene_t *s) {
       fail_msg("%s: %s is still there", steps[s->step].name, key);
     stall_ms(10);
   }
-  if (s->wire != NULL)
-    relay_stop(s->wire);
+  if (s->relay != NULL)
+    relay_stop(s->relay);
   server_stop(s->server);
 }
 

@@ -74,8 +74,8 @@ static bool is_up(const belay_client_t *client) {
 
 TEST(connection_breaks_during_round) {
   nodes_t *nodes = nodes_open(3, NULL);
-  relay_t *wire = relay_start(server_url(nodes->server[0]));
-  belay_client_t *clients[] = {env_connect(nodes->env, relay_url(wire), NULL), nodes->client[1],
+  relay_t *relay = relay_start(server_url(nodes->server[0]));
+  belay_client_t *clients[] = {env_connect(nodes->env, relay_url(relay), NULL), nodes->client[1],
                                nodes->client[2]};
   belay_lock_options_t options = unhurried_options(10000 * slow());
   options.fencing = true;
@@ -90,9 +90,9 @@ TEST(connection_breaks_during_round) {
   env_until(nodes->env, is_up(clients[0])); /* a majority does without it */
   env_settle(nodes->env);
   relay_delay(
-      wire, 100 * (int)slow()); /* its grants are still on their way when the number is proposed */
+      relay, 100 * (int)slow()); /* its grants are still on their way when the number is proposed */
   grants = 0;
-  atomic_store(&armed, atoi(strrchr(relay_url(wire), ':') + 1));
+  atomic_store(&armed, atoi(strrchr(relay_url(relay), ':') + 1));
   for (unsigned i = 0; i < LOCKS; i++)
     assert_error(begin_acquire(c[i], 0), 0);
   for (unsigned i = 0; i < LOCKS; i++)
@@ -100,9 +100,9 @@ TEST(connection_breaks_during_round) {
   atomic_store(&armed, 0);
   assert_true(atomic_load(&broken) > 0);
   assert_true(grants > 0);
-  relay_delay(wire, 0);
+  relay_delay(relay, 0);
   nodes_close(nodes);
-  relay_stop(wire);
+  relay_stop(relay);
 }
 
 /* The client reaches the first server under the third address. A key that an extend finds there

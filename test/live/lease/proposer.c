@@ -95,7 +95,7 @@ typedef struct trap {
   nodes_t *nodes;
   contender_t *c; /* NULL: not set */
   const char *script;
-  void (*spring)(struct trap *trap);
+  void (*generator)(struct trap *trap);
   unsigned times, sprung; /* at most, and so far */
   uint64_t planted;
 } trap_t;
@@ -106,16 +106,16 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
       strcmp(trace->command, trap->script) != 0)
     return;
   trap->sprung++;
-  trap->spring(trap);
+  trap->generator(trap);
 }
 
-static trap_t *trap_open(const char *script, void (*spring)(trap_t *trap), unsigned times) {
+static trap_t *trap_open(const char *script, void (*generator)(trap_t *trap), unsigned times) {
   trap_t *trap = calloc(1, sizeof *trap);
   belay_client_options_t options = client_options();
   options.trace = on_trace;
   options.trace_ctx = trap;
   trap->script = script;
-  trap->spring = spring;
+  trap->generator = generator;
   trap->times = times;
   trap->nodes = nodes_open(3, &options);
   return trap;

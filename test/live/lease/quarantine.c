@@ -230,18 +230,18 @@ VISIT_TEST(reconnect_keeps_vote, visit()) {
   }
 }
 
-typedef struct crowd {
+typedef struct contest {
   contender_t *all[12];
   unsigned grants, overlaps;
-} crowd_t;
+} contest_t;
 
 static void pass_it_on(contender_t *c, event_t event) {
-  crowd_t *crowd = c->arg;
+  contest_t *contest = c->arg;
   if (event != EVENT_ENDED || c->ended != 1)
     return;
-  crowd->grants += c->status == 0;
+  contest->grants += c->status == 0;
   for (size_t i = 0; i < 12; i++)
-    crowd->overlaps += crowd->all[i] != c && remaining_ms(crowd->all[i]) > 0;
+    contest->overlaps += contest->all[i] != c && remaining_ms(contest->all[i]) > 0;
   if (c->status == 0)
     (void)begin_release(c);
 }
@@ -249,19 +249,19 @@ static void pass_it_on(contender_t *c, event_t event) {
 TEST(many_clients_wait_for_fresh_servers) {
   nodes_t *nodes = nodes_open(3, NULL);
   belay_lock_options_t options = quarantine_options();
-  crowd_t crowd = {.grants = 0};
+  contest_t contest = {.grants = 0};
   belay_client_t *clients[3];
   for (size_t i = 0; i < 12; i++) {
     for (unsigned j = 0; j < 3 && i % 3 == 0; j++)
       clients[j] = env_connect(nodes->env, server_url(nodes->server[j]), NULL);
-    crowd.all[i] = contender_over(nodes->env, clients, 3, "door", &options);
-    crowd.all[i]->then = pass_it_on;
-    crowd.all[i]->arg = &crowd;
+    contest.all[i] = contender_over(nodes->env, clients, 3, "door", &options);
+    contest.all[i]->then = pass_it_on;
+    contest.all[i]->arg = &contest;
   }
   for (size_t i = 0; i < 12; i++)
-    assert_error(begin_acquire(crowd.all[i], BELAY_FOREVER), 0);
-  env_until(nodes->env, crowd.grants == 12);
-  assert_never(crowd.overlaps > 0);
+    assert_error(begin_acquire(contest.all[i], BELAY_FOREVER), 0);
+  env_until(nodes->env, contest.grants == 12);
+  assert_never(contest.overlaps > 0);
   for (unsigned i = 0; i < 3; i++)
     expect_marker_of(nodes->server[i]);
   nodes_close(nodes);

@@ -122,7 +122,7 @@ TEST_IN(numbers_of_nodes, env, env_open_at("unix:///nowhere", NULL)) {
 }
 
 /* A client with another owner or namespace than the others. */
-static belay_client_t *stranger(env_t *env, const char *owner, const char *space) {
+static belay_client_t *client_of_another(env_t *env, const char *owner, const char *space) {
   belay_client_options_t options = client_options();
   options.owner = owner;
   if (space != NULL) {
@@ -142,8 +142,10 @@ TEST(invalid_clients) {
   } cases[] = {
       {{a, b, a}, "clients[2]: the same client as clients[0]"},
       {{a, b, b}, "clients[2]: the same client as clients[1]"},
-      {{a, stranger(env, "somebody", NULL), c}, "clients[1]: another owner than clients[0]"},
-      {{a, b, stranger(env, NULL, "elsewhere")}, "clients[2]: another namespace than clients[0]"},
+      {{a, client_of_another(env, "somebody", NULL), c},
+       "clients[1]: another owner than clients[0]"},
+      {{a, b, client_of_another(env, NULL, "elsewhere")},
+       "clients[2]: another namespace than clients[0]"},
       {{a, b, other->client}, "clients[2]: on another loop than clients[0]"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -77,7 +77,7 @@ TEST(three_contenders_for_five_nodes) {
 
 /* Two nodes have one token, two another, one a third, and no holder releases. */
 TEST(split_vote_ends_with_ttls) {
-  static const char *const strangers[] = {"one", "one", "another", "another", "a third"};
+  static const char *const foreign_tokens[] = {"one", "one", "another", "another", "a third"};
   const int64_t ttl_ms = lag() + 1000 * slow(); /* longer than it takes to ask once */
   char ttl[24];
   snprintf(ttl, sizeof ttl, "%lld", (long long)ttl_ms);
@@ -87,7 +87,7 @@ TEST(split_vote_ends_with_ttls) {
   nodes_warm(nodes);
   int64_t began = clock_now();
   for (unsigned i = 0; i < 5; i++)
-    server_do(nodes->server[i], "SET", key_of(c), strangers[i], "PX", ttl, NULL);
+    server_do(nodes->server[i], "SET", key_of(c), foreign_tokens[i], "PX", ttl, NULL);
   assert_error(try_lock(c), BELAY_EHELD);
   assert_error(acquire(c, BELAY_FOREVER), 0);
   assert_between(clock_since_ms(began), ttl_ms - 10, ttl_ms + 15000);

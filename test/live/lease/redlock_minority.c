@@ -188,8 +188,8 @@ static void expect_progress(int i, int64_t seconds, int64_t end) {
 }
 
 static int64_t seconds_to_soak(void) {
-  const char *told = getenv("BELAY_SOAK_SECONDS");
-  return told != NULL && atoi(told) > 0 ? atoi(told) : SECONDS;
+  const char *seconds = getenv("BELAY_SOAK_SECONDS");
+  return seconds != NULL && atoi(seconds) > 0 ? atoi(seconds) : SECONDS;
 }
 
 TEST(failing_minority_exclusion) {

@@ -31,11 +31,11 @@ static void renew(contender_t *c) {
 
 /* An extend that reaches the first and the third one, whose answers come too late. */
 static void extend_in_vain(remote_t *remote, contender_t *c) {
-  relay_delay(remote->wire[0], BEYOND_MS);
-  relay_delay(remote->wire[2], BEYOND_MS);
+  relay_delay(remote->relay[0], BEYOND_MS);
+  relay_delay(remote->relay[2], BEYOND_MS);
   (void)extend(c, LONG_TTL);
-  relay_delay(remote->wire[0], 0);
-  relay_delay(remote->wire[2], 0);
+  relay_delay(remote->relay[0], 0);
+  relay_delay(remote->relay[2], 0);
   env_run_for(remote->nodes->env, 2 * BEYOND_MS); /* nothing is on its way any more */
 }
 

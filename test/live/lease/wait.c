@@ -1,5 +1,5 @@
-/* A grant with min_replicas on the wire: WAIT follows the write directly, on a connection of its
- * own. */
+/* The commands of a grant with min_replicas: WAIT follows the write directly, on a connection of
+ * its own. */
 #include <stdatomic.h>
 #include <stdio.h>
 

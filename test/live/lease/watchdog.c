@@ -340,7 +340,7 @@ static void while_being_acquired(nodes_t *nodes, contender_t *c) {
 static const struct {
   void (*enter)(nodes_t *nodes, contender_t *c);
   int status; /* status of the operation when it ends */
-  unsigned strangers;
+  unsigned foreign_keys;
 } doings[] = {
     {while_idle, 0, 0},
     {while_held, 0, 0},
@@ -365,7 +365,7 @@ TEST(close_of_one_client) {
       assert_int_equal(c->ended, c->begun);
       assert_error(c->status, doings[i].status);
       nodes_settle(nodes);
-      assert_int_equal(nodes_keys(nodes), doings[i].strangers);
+      assert_int_equal(nodes_keys(nodes), doings[i].foreign_keys);
       nodes_close(nodes);
     }
 }

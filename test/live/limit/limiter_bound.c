@@ -103,36 +103,37 @@ typedef struct admission {
   int64_t at, cost;
 } admission_t;
 
-typedef struct tally {
+typedef struct admissions {
   admission_t *all[KINDS];
   size_t n[KINDS], room[KINDS];
   int64_t tokens[KINDS], unknown;
   unsigned ended;
-} tally_t;
+} admissions_t;
 
-static void count_line(tally_t *tally, const char *line) {
+static void count_line(admissions_t *admissions, const char *line) {
   long long at, cost;
   if (sscanf(line, "end %lld", &at) == 1) {
-    tally->ended++;
-    tally->unknown += at;
+    admissions->ended++;
+    admissions->unknown += at;
     return;
   }
   unsigned kind;
   if (sscanf(line, "%u %lld %lld", &kind, &at, &cost) != 3 || kind >= KINDS || cost > COST_MAX)
     return; /* one that was killed in the middle of a line */
-  if (tally->n[kind] == tally->room[kind]) {
-    tally->room[kind] = 2 * tally->room[kind] + 1024;
-    tally->all[kind] = realloc(tally->all[kind], tally->room[kind] * sizeof *tally->all[kind]);
-    assert_non_null(tally->all[kind]);
+  if (admissions->n[kind] == admissions->room[kind]) {
+    admissions->room[kind] = 2 * admissions->room[kind] + 1024;
+    admissions->all[kind] =
+        realloc(admissions->all[kind], admissions->room[kind] * sizeof *admissions->all[kind]);
+    assert_non_null(admissions->all[kind]);
   }
-  tally->all[kind][tally->n[kind]++] = (admission_t){at, cost};
-  tally->tokens[kind] += cost;
+  admissions->all[kind][admissions->n[kind]++] = (admission_t){at, cost};
+  admissions->tokens[kind] += cost;
 }
 
-static void count_lines(tally_t *tally, process_t *process) {
+static void count_lines(admissions_t *admissions, process_t *process) {
   char line[64];
   while (process_read_line(process, line, sizeof line))
-    count_line(tally, line);
+    count_line(admissions, line);
   (void)process_wait(process);
 }
 
@@ -141,18 +142,18 @@ static int by_time(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void sort_all(tally_t *tally) {
+static void sort_all(admissions_t *admissions) {
   for (size_t kind = 0; kind < KINDS; kind++)
-    qsort(tally->all[kind], tally->n[kind], sizeof **tally->all, by_time);
+    qsort(admissions->all[kind], admissions->n[kind], sizeof **admissions->all, by_time);
 }
 
 /* No interval [t, t + d] has more than burst + d * rate / second. In other words: the admitted
  * tokens up to a time, minus that time's share, never exceed the same difference at an earlier
  * time by more than the burst. */
-static void expect_bucket_bound(const tally_t *tally) {
-  const admission_t *all = tally->all[0];
+static void expect_bucket_bound(const admissions_t *admissions) {
+  const admission_t *all = admissions->all[0];
   int64_t sum = 0, least = 0;
-  for (size_t i = 0; i < tally->n[0]; i++) {
+  for (size_t i = 0; i < admissions->n[0]; i++) {
     int64_t share = (all[i].at - all[0].at) * RATE;
     if (i == 0 || sum * S - share < least)
       least = sum * S - share;
@@ -163,10 +164,11 @@ static void expect_bucket_bound(const tally_t *tally) {
 }
 
 /* No interval shorter than length has more than most. */
-static void expect_at_most(const tally_t *tally, size_t kind, int64_t length, int64_t most) {
-  const admission_t *all = tally->all[kind];
+static void expect_at_most(const admissions_t *admissions, size_t kind, int64_t length,
+                           int64_t most) {
+  const admission_t *all = admissions->all[kind];
   int64_t sum = 0;
-  for (size_t i = 0, first = 0; i < tally->n[kind]; i++) {
+  for (size_t i = 0, first = 0; i < admissions->n[kind]; i++) {
     sum += all[i].cost;
     while (all[i].at - all[first].at >= length)
       sum -= all[first++].cost;
@@ -177,10 +179,10 @@ static void expect_at_most(const tally_t *tally, size_t kind, int64_t length, in
 }
 
 /* Between multiples of the period. */
-static void expect_aligned_bound(const tally_t *tally) {
-  const admission_t *all = tally->all[2];
+static void expect_aligned_bound(const admissions_t *admissions) {
+  const admission_t *all = admissions->all[2];
   int64_t sum = 0;
-  for (size_t i = 0; i < tally->n[2]; i++) {
+  for (size_t i = 0; i < admissions->n[2]; i++) {
     bool same = i > 0 && all[i].at / PERIOD == all[i - 1].at / PERIOD;
     sum = (same ? sum : 0) + all[i].cost;
     assert_never(sum > COUNT);
@@ -188,10 +190,10 @@ static void expect_aligned_bound(const tally_t *tally) {
 }
 
 /* From the first on, and then from the first after that; if none is missing. */
-static void expect_fixed_bound(const tally_t *tally) {
-  const admission_t *all = tally->all[1];
+static void expect_fixed_bound(const admissions_t *admissions) {
+  const admission_t *all = admissions->all[1];
   int64_t sum = 0, since = INT64_MIN / 2;
-  for (size_t i = 0; i < tally->n[1]; i++) {
+  for (size_t i = 0; i < admissions->n[1]; i++) {
     if (all[i].at >= since + PERIOD) {
       since = all[i].at;
       sum = 0;
@@ -202,11 +204,11 @@ static void expect_fixed_bound(const tally_t *tally) {
 }
 
 /* In d up to a period, count and d's share of it. */
-static void expect_sliding_bound(const tally_t *tally) {
-  const admission_t *all = tally->all[3];
-  for (size_t first = 0; first < tally->n[3]; first++) {
+static void expect_sliding_bound(const admissions_t *admissions) {
+  const admission_t *all = admissions->all[3];
+  for (size_t first = 0; first < admissions->n[3]; first++) {
     int64_t sum = 0;
-    for (size_t i = first; i < tally->n[3] && all[i].at - all[first].at <= PERIOD; i++) {
+    for (size_t i = first; i < admissions->n[3] && all[i].at - all[first].at <= PERIOD; i++) {
       sum += all[i].cost;
       assert_never((sum - COUNT) * PERIOD > (all[i].at - all[first].at) * COUNT);
     }
@@ -223,28 +225,30 @@ static double number_at(const char *bytes, size_t at) {
 }
 
 /* The allotment counts all allowed takes and at most the unknown ones in addition. */
-static void expect_all_to_be_counted(const tally_t *tally, server_t *server, int64_t killed) {
+static void expect_all_to_be_counted(const admissions_t *admissions, server_t *server,
+                                     int64_t killed) {
   const resp_t *value = server_ask(server, "GET", "belay::limit::0::{k}", NULL);
   assert_int_equal(value->type, RESP_STRING);
   assert_int_equal(value->len, 32 + 2 * 56);
   int64_t counted = (int64_t)number_at(value->str, 32 + 56 + 8);
-  assert_between(counted, tally->tokens[0], tally->tokens[0] + tally->unknown + killed);
-  if (tally->unknown + killed == 0)
-    assert_int_equal(counted, tally->tokens[0]);
+  assert_between(counted, admissions->tokens[0],
+                 admissions->tokens[0] + admissions->unknown + killed);
+  if (admissions->unknown + killed == 0)
+    assert_int_equal(counted, admissions->tokens[0]);
 }
 
-static void expect_bounds(tally_t *tally) {
-  sort_all(tally);
-  expect_bucket_bound(tally);
-  expect_at_most(tally, 1, PERIOD, 2 * COUNT);
-  expect_aligned_bound(tally);
-  expect_sliding_bound(tally);
-  expect_at_most(tally, 4, PERIOD, COUNT);
+static void expect_bounds(admissions_t *admissions) {
+  sort_all(admissions);
+  expect_bucket_bound(admissions);
+  expect_at_most(admissions, 1, PERIOD, 2 * COUNT);
+  expect_aligned_bound(admissions);
+  expect_sliding_bound(admissions);
+  expect_at_most(admissions, 4, PERIOD, COUNT);
 }
 
-static void forget(tally_t *tally) {
+static void forget(admissions_t *admissions) {
   for (size_t kind = 0; kind < KINDS; kind++)
-    free(tally->all[kind]);
+    free(admissions->all[kind]);
 }
 
 static process_t start_hammer(const char *url, int64_t ms) {
@@ -258,21 +262,21 @@ static process_t start_hammer(const char *url, int64_t ms) {
 
 TEST_ON(many_take_what_they_can, server, server_start(NULL)) {
   process_t process[PROCESSES];
-  tally_t tally = {0};
+  admissions_t admissions = {0};
   for (int i = 0; i < PROCESSES; i++)
     process[i] = start_hammer(server_url(server), duration_ms());
   for (int i = 0; i < PROCESSES; i++)
-    count_lines(&tally, &process[i]);
-  assert_int_equal(tally.ended, PROCESSES);
-  expect_bounds(&tally);
-  if (tally.unknown == 0) /* nothing took so long that it was given up */
-    expect_fixed_bound(&tally);
-  expect_all_to_be_counted(&tally, server, 0);
+    count_lines(&admissions, &process[i]);
+  assert_int_equal(admissions.ended, PROCESSES);
+  expect_bounds(&admissions);
+  if (admissions.unknown == 0) /* nothing took so long that it was given up */
+    expect_fixed_bound(&admissions);
+  expect_all_to_be_counted(&admissions, server, 0);
   /* And it is not the processes that were slow: the limits were reached. */
   for (size_t kind = 0; kind < KINDS; kind++)
-    assert_true(tally.tokens[kind] >=
+    assert_true(admissions.tokens[kind] >=
                 (kind == 0 ? RATE : COUNT * S / PERIOD) * duration_ms() / 1000 / (2 * slow()));
-  forget(&tally);
+  forget(&admissions);
 }
 
 /* Clients are killed, connections cut, scripts flushed, and the server restarts with its data. */
@@ -280,11 +284,11 @@ TEST_ON(many_take_while_everything_fails, server,
         server_start(&(server_options_t){
             .arguments = {"--appendonly", "yes", "--appendfsync", "always"}})) {
   relay_t *relay = relay_start(server_path(server));
-  enum { CROWD = 8, VICTIMS = 4 };
-  process_t process[CROWD], victim[VICTIMS];
-  tally_t tally = {0};
+  enum { WORKERS = 8, VICTIMS = 4 };
+  process_t process[WORKERS], victim[VICTIMS];
+  admissions_t admissions = {0};
   int64_t ms = duration_ms(), began = clock_now();
-  for (int i = 0; i < CROWD; i++)
+  for (int i = 0; i < WORKERS; i++)
     process[i] = start_hammer(i % 2 == 0 ? server_url(server) : relay_url(relay), ms);
   for (int i = 0; i < VICTIMS; i++)
     victim[i] = start_hammer(i % 2 == 0 ? server_url(server) : relay_url(relay), 600000);
@@ -304,18 +308,18 @@ TEST_ON(many_take_while_everything_fails, server,
   }
   for (int i = 0; i < VICTIMS; i++) {
     process_kill(&victim[i], SIGKILL);
-    count_lines(&tally, &victim[i]);
+    count_lines(&admissions, &victim[i]);
   }
-  for (int i = 0; i < CROWD; i++)
-    count_lines(&tally, &process[i]);
+  for (int i = 0; i < WORKERS; i++)
+    count_lines(&admissions, &process[i]);
   assert_true(again_begun);
-  assert_int_equal(tally.ended, CROWD);
-  assert_true(tally.unknown > 0);
-  expect_bounds(&tally);
-  expect_all_to_be_counted(&tally, server, VICTIMS * 2 * COST_MAX);
+  assert_int_equal(admissions.ended, WORKERS);
+  assert_true(admissions.unknown > 0);
+  expect_bounds(&admissions);
+  expect_all_to_be_counted(&admissions, server, VICTIMS * 2 * COST_MAX);
   for (size_t kind = 0; kind < KINDS; kind++)
-    assert_true(tally.tokens[kind] >= COUNT);
-  forget(&tally);
+    assert_true(admissions.tokens[kind] >= COUNT);
+  forget(&admissions);
   relay_stop(relay);
 }
 

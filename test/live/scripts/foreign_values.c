@@ -95,22 +95,24 @@ TEST(window_scores_spoiled) {
 
 TEST(counter_numbers_spoiled) {
   env_t *env = env_open(NULL);
-  till_t till;
+  counters_t counters;
   count_t count = {0};
-  till_new(&till, env, NULL);
+  counters_new(&counters, env, NULL);
   for (unsigned n = 0; n < ROUNDS; n++) {
     server_do(env->server, "FLUSHALL", NULL);
-    expect_added(&till, "k", 5, 5);
-    expect_field_added(&till, "h", "f", 5, 5);
-    expect_once(&till, "once", 5, "op", 5);
+    expect_added(&counters, "k", 5, 5);
+    expect_field_added(&counters, "h", "f", 5, 5);
+    expect_once(&counters, "once", 5, "op", 5);
     spoil(env, numbers[n % NUMBERS]);
-    expect_status(&count, BEGIN(&till, &count, add, belay_string("k"), 1, on_result),
+    expect_status(&count, BEGIN(&counters, &count, add, belay_string("k"), 1, on_result),
                   BELAY_EWRONGTYPE);
     expect_status(
-        &count, BEGIN(&till, &count, add_field, belay_string("h"), belay_string("f"), 1, on_result),
+        &count,
+        BEGIN(&counters, &count, add_field, belay_string("h"), belay_string("f"), 1, on_result),
         BELAY_EWRONGTYPE);
     assert_error(
-        BEGIN(&till, &count, add_once, belay_string("once"), 5, belay_string("op"), on_result), 0);
+        BEGIN(&counters, &count, add_once, belay_string("once"), 5, belay_string("op"), on_result),
+        0);
     assert_error(end_of_count(&count), BELAY_EMISMATCH);
   }
   expect_peace(env);

@@ -49,7 +49,7 @@ CANDIDATE_TEST(resign_elects_next) {
       for (int i = 0; i < N; i++)
         if (belay_election_term(p[i]->election) > 0)
           leader = i;
-      assert_true(clock_since_ms(began) < 5000 * slow()); /* it was told: no poll is due */
+      assert_true(clock_since_ms(began) < 5000 * slow()); /* a message woke it: no poll is due */
     }
     for (int i = 0; i < N; i++)
       assert_true(i == leader || belay_election_term(p[i]->election) == 0);

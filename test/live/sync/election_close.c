@@ -66,7 +66,7 @@ typedef struct trap {
 
 static trap_t trap;
 
-static void spring(candidate_t *p, candidate_event_t event) {
+static void generator(candidate_t *p, candidate_event_t event) {
   if (event == trap.event)
     closes[trap.close](p, event);
 }
@@ -77,7 +77,7 @@ TEST(close_in_each_callback) {
       trap = (trap_t){.event = (candidate_event_t)event, .close = i};
       env_t *env = env_open(NULL);
       candidate_t *p = candidate_new(env, NULL);
-      p->then = spring;
+      p->then = generator;
       if (event == OBSERVED) {
         assert_error(observe(p, 1), 0);
       } else {

@@ -40,7 +40,7 @@ LATCH_TEST(no_count_below_zero, 5) {
 
 ENV_TEST(many_counts_at_once) {
   enum { MANY = 300 };
-  static tally_t t[MANY];
+  static count_op_t t[MANY];
   bool seen[MANY] = {false};
   handle_t h;
   handle_new(&h, env, MANY);
@@ -66,7 +66,7 @@ TEST(lost_reply_counts_once) {
   handle_t h;
   handle_new(&h, env, 100);
   assert_int_equal(count(&h, "first"), 99);
-  tally_t t[20] = {0};
+  count_op_t t[20] = {0};
   char operation[8];
   for (int i = 0; i < 20; i++) {
     int64_t before = counted(env);
@@ -97,7 +97,7 @@ TEST(resent_count_in_same_latch) {
   options.ttl_ms = 1000;
   for (int old = 0; old < 2; old++) { /* the first to count makes it */
     handle_t h;
-    tally_t t = {0};
+    count_op_t t = {0};
     server_do(env->server, "FLUSHALL", NULL);
     handle_of(&h, env, env->client, &options);
     assert_error(old ? latch_wait_for(&h, 0) : begin_ping(env), old ? BELAY_ETIMEDOUT : 0);
@@ -123,7 +123,7 @@ TEST(resent_count_in_same_latch) {
 LATCH_TEST(count_times_out, 2) {
   assert_int_equal(count(h, "a"), 1);
   server_pause(env->server);
-  tally_t t = {.request = {.timeout_ms = 100 * slow()}};
+  count_op_t t = {.request = {.timeout_ms = 100 * slow()}};
   assert_error(count_status(h, &t, "b"), BELAY_EUNKNOWN);
   server_resume(env->server);
   assert_int_equal(count(h, "b"), 0);
@@ -132,7 +132,7 @@ LATCH_TEST(count_times_out, 2) {
 }
 
 LATCH_TEST(cancel_count, 2) {
-  tally_t t = {0};
+  count_op_t t = {0};
   assert_int_equal(count(h, "a"), 1);
   assert_error(begin_count(h, &t, "b"), 0);
   assert_error(belay_request_cancel(&t.request), 0);
@@ -148,7 +148,7 @@ ENV_TEST(count_mismatch) {
   handle_new(&two, env, 2);
   handle_new(&three, env, 3);
   assert_error(latch_wait_for(&two, 0), BELAY_ETIMEDOUT); /* a wait creates the latch, too */
-  tally_t t = {0};
+  count_op_t t = {0};
   assert_error(count_status(&three, &t, "a"), BELAY_EMISMATCH);
   assert_error(latch_wait_for(&three, BELAY_FOREVER), BELAY_EMISMATCH);
   assert_int_equal(counted(env), 0);
@@ -182,7 +182,7 @@ ENV_TEST(expires_after_first_use) {
 LATCH_TEST(key_of_other_type, 2) {
   server_do(env->server, "SET", KEY, "something else", NULL);
   for (int i = 0; i < 2; i++) {
-    tally_t t = {0};
+    count_op_t t = {0};
     assert_each(BELAY_EWRONGTYPE, count_status(h, &t, "a"), latch_wait_for(h, BELAY_FOREVER));
     server_do(env->server, "DEL", KEY, NULL);
     server_do(env->server, "HSET", KEY, "somebody", "else's", NULL);
@@ -213,7 +213,7 @@ TEST(close_cancels_operations) {
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       env_t *env = env_open(NULL);
       handle_t h;
-      tally_t t[3] = {0};
+      count_op_t t[3] = {0};
       handle_new(&h, env, 10);
       assert_int_equal(count(&h, NULL), 9);
       if (paused)
@@ -237,7 +237,7 @@ TEST(close_in_each_callback) {
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       env_t *env = env_open(NULL);
       handle_t h;
-      tally_t t = {0}, more = {0};
+      count_op_t t = {0}, more = {0};
       handle_new(&h, env, 2);
       h.then = closes[i];
       if (where == 0) {
@@ -267,7 +267,7 @@ LATCH_TEST(wait_in_callback, 1) {
 }
 
 LATCH_TEST(invalid_arguments, 1) {
-  tally_t t = {0};
+  count_op_t t = {0};
   char longest[BELAY_LATCH_OP_ID_MAX + 2];
   memset(longest, 'x', sizeof longest - 1);
   longest[sizeof longest - 1] = '\0';

@@ -159,7 +159,7 @@ TEST(authentication_fails) {
   handle_t h;
   handle_new(&h, env, 1);
   assert_error(latch_wait_for(&h, BELAY_FOREVER), BELAY_EAUTH);
-  tally_t t = {0};
+  count_op_t t = {0};
   assert_error(count_status(&h, &t, NULL), BELAY_EAUTH);
   env_close(env);
 }

@@ -140,9 +140,9 @@ ENV_TEST(server_restart_reports_gap) {
 }
 
 typedef struct row {
-  bool begins; /* nothing was heard since it listens */
+  bool begins; /* no message came since the subscription was confirmed */
   long last;
-  unsigned leaps; /* messages that did not come, and of which no gap told */
+  unsigned leaps; /* lost messages that no gap reported */
 } row_t;
 
 static void expect_next(subscriber_t *s, belay_topic_event_t event) {
@@ -202,8 +202,8 @@ static void lose_and_find(subscriber_t *s, belay_topic_event_t event) {
 }
 
 ENV_TEST(gap_after_queued_messages) {
-  unsigned told = 0;
-  subscriber_t s = {.then = lose_and_find, .arg = &told};
+  unsigned connections = 0;
+  subscriber_t s = {.then = lose_and_find, .arg = &connections};
   subscribe(env, &s, "news");
   server_do(env->server, "EVAL", "for i = 1, 5 do redis.call(ARGV[1], KEYS[1], i) end", "1",
             "belay::topic::{news}", deployment_publish(), NULL);
@@ -283,7 +283,7 @@ ENV_TEST(cancel_publication) {
   assert_error(begin_publish(env, env->client, &p, "news", "x", 1), 0);
   env_run_for(env, 20);
   assert_error(belay_request_cancel(&p.request), 0);
-  assert_error(belay_request_cancel(&p.request), 0); /* it was not told yet */
+  assert_error(belay_request_cancel(&p.request), 0); /* it was not connections yet */
   env_until(env, p.ended == 3);
   assert_error(p.status, BELAY_ECANCELED);
   server_resume(env->server);

@@ -33,20 +33,20 @@ static void lock_and_release(env_t *env) {
 /* Thousands of calls that are on their way at once. */
 static void fill_pipeline(env_t *env) {
   static count_t counts[PIPELINE];
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   for (int i = 0; i < PIPELINE; i++) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i);
-    assert_error(BEGIN(&till, &counts[i], add, belay_string(key), i, on_result), 0);
+    assert_error(BEGIN(&counters, &counts[i], add, belay_string(key), i, on_result), 0);
   }
-  env_until(env, till.pending == 0);
+  env_until(env, counters.pending == 0);
   for (int i = 0; i < PIPELINE; i++) {
     assert_error(counts[i].status, 0);
     assert_int_equal(counts[i].result.value, i);
   }
-  begin_close_till(&till);
-  env_until(env, till.closed == till.closing);
+  begin_close_counters(&counters);
+  env_until(env, counters.closed == counters.closing);
 }
 
 static void on_fields(belay_request_t *request, int status, const belay_counter_field_t *fields,
@@ -61,8 +61,8 @@ static void on_fields(belay_request_t *request, int status, const belay_counter_
 static void read_large(env_t *env) {
   size_t n = 0;
   belay_request_t request;
-  till_t till;
-  till_new(&till, env, NULL);
+  counters_t counters;
+  counters_new(&counters, env, NULL);
   char script[128];
   snprintf(script, sizeof script,
            "for i = 1, %d do redis.call('HSET', KEYS[1], 'a field that is called ' .. i, i) end",
@@ -72,12 +72,13 @@ static void read_large(env_t *env) {
   belay_request_init(&request);
   request.data = &n;
   assert_error(
-      belay_counter_get_all(till.counter, &request, belay_string("large"), FIELDS, on_fields), 0);
+      belay_counter_get_all(counters.counter, &request, belay_string("large"), FIELDS, on_fields),
+      0);
   env_until(env, n > 0);
   assert_int_equal(n, FIELDS);
   assert_true(client_stats(env).bytes_in - before > 1 << 20);
-  begin_close_till(&till);
-  env_until(env, till.closed == till.closing);
+  begin_close_counters(&counters);
+  env_until(env, counters.closed == counters.closing);
 }
 
 /* A megabyte there and back, behind a few that are small. */

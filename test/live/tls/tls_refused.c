@@ -26,7 +26,7 @@ TEST_BEGIN {
   certs_make(certs, "early", &(cert_options_t){.from_day = 2});
   certs_make(certs, "self", &(cert_options_t){.self_signed = true});
   certs_make(certs, "old", &(cert_options_t){.from_day = -5, .days = 3});
-  certs_authority(certs, "stranger");
+  certs_authority(certs, "foreign");
   certs_make(certs, "strange", NULL);
 }
 
@@ -103,7 +103,7 @@ static const refusal_t refusals[] = {
      .server = {.cert = "strange"},
      .why = "certificate is signed by an unknown authority"},
     {.name = "another authority",
-     .ca = "stranger.crt",
+     .ca = "foreign.crt",
      .why = "certificate is signed by an unknown authority"},
     {.name = "without a certificate, 1.2",
      .server = {.clients = "yes", .versions = "TLSv1.2"},
@@ -111,11 +111,11 @@ static const refusal_t refusals[] = {
     {.name = "without a certificate, 1.3",
      .server = {.clients = "yes", .versions = "TLSv1.3"},
      .why = "the server demands a certificate of the client"},
-    {.name = "with a stranger's certificate, 1.2",
+    {.name = "with a foreign certificate, 1.2",
      .server = {.clients = "yes", .versions = "TLSv1.2"},
      .own_cert = "strange",
      .why = "does not accept the client's certificate: unknown CA"},
-    {.name = "with a stranger's certificate, 1.3",
+    {.name = "with a foreign certificate, 1.3",
      .server = {.clients = "yes", .versions = "TLSv1.3"},
      .own_cert = "strange",
      .why = "does not accept the client's certificate: unknown CA"},

@@ -132,8 +132,8 @@ TEST(connections_cut_during_counts) {
   unsigned unknown = 0;
   srand(22);
   fixture_t s = fixture_open(2000);
-  till_t till;
-  till_new(&till, s.env, NULL);
+  counters_t counters;
+  counters_new(&counters, s.env, NULL);
   for (int tear = 0; tear < TEARS; tear++) {
     relay_delay(s.relay, rand() % 4);
     if (tear % 2 == 0)
@@ -142,12 +142,12 @@ TEST(connections_cut_during_counts) {
       char key[160];
       snprintf(key, sizeof key, "%d-%d-%0*d", tear, i, rand() % 100, 0);
       counts[i] = (count_t){0};
-      assert_error(BEGIN(&till, &counts[i], add, belay_string(key), 1, on_result), 0);
+      assert_error(BEGIN(&counters, &counts[i], add, belay_string(key), 1, on_result), 0);
     }
     env_run_for(s.env, 1 + rand() % 10);
     relay_cut_after(s.relay, 0);
     relay_haunt(s.relay);
-    env_until(s.env, till.pending == 0);
+    env_until(s.env, counters.pending == 0);
     for (int i = 0; i < ADDS; i++) {
       unknown += counts[i].status == BELAY_EUNKNOWN;
       assert_true(counts[i].status == 0 || counts[i].status == BELAY_EUNKNOWN);
@@ -163,8 +163,8 @@ TEST(connections_cut_during_counts) {
   print_message("# %u of %d not known, %lld keys\n", unknown, ADDS * TEARS,
                 (long long)server_keys(s.server));
   assert_true(server_keys(s.server) >= ADDS * TEARS - unknown);
-  begin_close_till(&till);
-  env_until(s.env, till.closed == till.closing);
+  begin_close_counters(&counters);
+  env_until(s.env, counters.closed == counters.closing);
   strike(&s);
 }
 
@@ -173,15 +173,15 @@ TEST(unsent_calls_use_the_next_connection) {
   enum { MANY = 40000 };
   static count_t counts[MANY];
   fixture_t s = fixture_open(2000);
-  till_t till;
-  till_new(&till, s.env, NULL);
+  counters_t counters;
+  counters_new(&counters, s.env, NULL);
   assert_error(pong(s.env, NULL), 0);
-  expect_added(&till, "first", 1, 1); /* on the connection class that is filled below */
+  expect_added(&counters, "first", 1, 1); /* on the connection class that is filled below */
   relay_silence(s.relay);
   for (int i = 0; i < MANY; i++) {
     char key[256];
     snprintf(key, sizeof key, "%d-%0*d", i, 200, 0);
-    assert_error(BEGIN(&till, &counts[i], add, belay_string(key), 1, on_result), 0);
+    assert_error(BEGIN(&counters, &counts[i], add, belay_string(key), 1, on_result), 0);
   }
   uint64_t out = 0;
   do {
@@ -189,7 +189,7 @@ TEST(unsent_calls_use_the_next_connection) {
     env_run_for(s.env, 50);
   } while (client_stats(s.env).bytes_out > out);
   relay_cut(s.relay);
-  env_until(s.env, till.pending == 0);
+  env_until(s.env, counters.pending == 0);
   unsigned unknown = 0;
   for (int i = 0; i < MANY; i++) {
     assert_true(counts[i].status == 0 || counts[i].status == BELAY_EUNKNOWN);
@@ -198,7 +198,7 @@ TEST(unsent_calls_use_the_next_connection) {
   print_message("# %u of %d not known\n", unknown, MANY);
   assert_true(unknown > 0 && unknown < MANY);
   assert_int_equal(server_keys(s.server), MANY - unknown + 1);
-  begin_close_till(&till);
-  env_until(s.env, till.closed == till.closing);
+  begin_close_counters(&counters);
+  env_until(s.env, counters.closed == counters.closing);
   strike(&s);
 }

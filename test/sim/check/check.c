@@ -20,7 +20,7 @@ void sim_check_init(sim_world_t *world) {
   world->check = check;
   check->world = world;
   check->quorum = scenario->servers / 2 + 1;
-  check->strangers = scenario->mean_ms[SIM_KEY_DELETED] > 0;
+  check->foreign_deletes = scenario->mean_ms[SIM_KEY_DELETED] > 0;
   check->tokens = scenario->kind == SIM_LOCK || scenario->kind == SIM_FAIR;
   check->lossless =
       !scenario->broken && scenario->servers == 1 && !loses_data(scenario) && check->tokens;

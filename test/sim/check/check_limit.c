@@ -161,15 +161,15 @@ static void name_it(sim_limits_t *limits, sim_limit_request_t *request, engine_b
   memcpy(request->id, id.at, SIM_LIMIT_ID);
   request->next = *slot;
   *slot = (unsigned)(request - limits->request);
-  for (unsigned i = 0; i < SIM_LIMIT_STRANGERS; i++)
+  for (unsigned i = 0; i < SIM_LIMIT_UNSEEN; i++)
     if (memcmp(limits->canceled[i].id, id.at, SIM_LIMIT_ID) == 0) {
       request->canceled = true;
       request->rest_us = limits->canceled[i].rest_us;
     }
 }
 
-static void cancel_stranger(sim_limits_t *limits, const command_t *command) {
-  unsigned at = limits->cancels++ % SIM_LIMIT_STRANGERS;
+static void cancel_unseen(sim_limits_t *limits, const command_t *command) {
+  unsigned at = limits->cancels++ % SIM_LIMIT_UNSEEN;
   memcpy(limits->canceled[at].id, command->id.at, SIM_LIMIT_ID);
   limits->canceled[at].rest_us = (uint64_t)(command->now_us + command->more[0]);
   if (command->answer != 0)
@@ -220,7 +220,7 @@ static void reserve(sim_limits_t *limits, const command_t *command) {
 static void canceled(sim_limits_t *limits, const command_t *command) {
   sim_limit_request_t *request = by_id(limits, command->id);
   if (request == NULL) {
-    cancel_stranger(limits, command);
+    cancel_unseen(limits, command);
     return;
   }
   uint64_t now = (uint64_t)command->now_us;

@@ -181,7 +181,7 @@ void sim_result_release(sim_lock_t *lock, int status) {
     return;
   if (status == 0 && removed < check->quorum)
     report(lock, "truth", "released, and too few servers have removed its token", status);
-  if (status == BELAY_ENOTOWNER && removed >= check->quorum && !check->strangers)
+  if (status == BELAY_ENOTOWNER && removed >= check->quorum && !check->foreign_deletes)
     report(lock, "truth", "a quorum of servers has removed its token for it", status);
 }
 

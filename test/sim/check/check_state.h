@@ -140,10 +140,10 @@ typedef struct sim_seen {
 struct sim_check {
   sim_world_t *world;
   unsigned quorum;
-  bool lossless;  /* one server, which loses no data: its keys are the whole truth */
-  bool strangers; /* true if another program deletes keys */
-  bool tokens;    /* true if the key of a lock is a string, the token of its holder */
-  bool numbered;  /* fencing numbers grow whatever else is broken */
+  bool lossless;        /* one server, which loses no data: its keys are the whole truth */
+  bool foreign_deletes; /* true if another program deletes keys */
+  bool tokens;          /* true if the key of a lock is a string, the token of its holder */
+  bool numbered;        /* fencing numbers grow whatever else is broken */
   sim_name_t *name;
   sim_seen_t seen[SIM_PROCESSES_MAX];
   uint64_t lost_data[SIM_SERVERS_MAX]; /* the last restart of a server */

@@ -6,7 +6,7 @@
 
 #define SIM_ENTRIES 1024 /* of an account; the older half of them is summed up when it is full */
 #define SIM_LIMIT_SLOTS 4096
-#define SIM_LIMIT_STRANGERS 256
+#define SIM_LIMIT_UNSEEN 256
 #define SIM_LIMIT_DENIALS 512 /* the last denials of a process, of each key */
 #define SIM_LEASES 128
 
@@ -54,7 +54,7 @@ struct sim_limits {
   struct {
     char id[SIM_LIMIT_ID];
     uint64_t rest_us;
-  } canceled[SIM_LIMIT_STRANGERS]; /* before the request itself was seen */
+  } canceled[SIM_LIMIT_UNSEEN]; /* before the request itself was seen */
   unsigned cancels;
   struct {
     unsigned life;

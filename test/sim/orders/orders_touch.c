@@ -8,7 +8,7 @@
 
 /* ---- what acts touch ---- */
 
-enum { RECORD = 1, TAG = 2, LEASE = 4, CHANNEL = 8, SOURCE = 16, TOLD = 32 };
+enum { RECORD = 1, TAG = 2, LEASE = 4, CHANNEL = 8, SOURCE = 16, NOTIFIED = 32 };
 
 static bool has(engine_bytes_t word, const char *text) {
   return memmem(word.at, word.len, text, strlen(text)) != NULL;
@@ -40,7 +40,7 @@ void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_bytes_
   char step = self->steps[act->process][self->taken[act->process]];
   switch (act->kind) {
   case SIM_ACT_STEP:
-    act->touches = step == 'G' || (step == 'P' || self->puts) ? TOLD : 0;
+    act->touches = step == 'G' || (step == 'P' || self->puts) ? NOTIFIED : 0;
     act->changes = strchr("ITP", step) != NULL ? SOURCE : strchr("RNYW", step) != NULL ? 255 : 0;
     break;
   case SIM_ACT_ANSWER:
@@ -49,7 +49,7 @@ void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_bytes_
         act->touches = SOURCE;
     for (unsigned i = 0; i < self->changes; i++)
       if (self->change[i].process == act->process && self->change[i].callbacks == 0)
-        act->changes = TOLD;
+        act->changes = NOTIFIED;
     break;
   case SIM_ACT_EXECUTE:
     mark_command(act, argv, argc);

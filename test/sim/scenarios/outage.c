@@ -19,13 +19,13 @@
 #define PER_S 200 /* reconnects_per_s, by default */
 #define PATIENCE_MS 600000
 
-typedef struct crowd {
+typedef struct many_clients {
   sim_world_t *world;
   unsigned clients, answered;
   belay_client_t **client; /* of all processes, one after the other */
-} crowd_t;
+} many_clients_t;
 
-static crowd_t *current;
+static many_clients_t *current;
 
 static void on_pong(belay_client_t *client, int status) {
   (void)client;
@@ -34,9 +34,9 @@ static void on_pong(belay_client_t *client, int status) {
   current->answered++;
 }
 
-static void connect_all(crowd_t *crowd, sim_process_t *process) {
-  unsigned n = crowd->world->scenario->clients;
-  belay_client_t **client = &crowd->client[process->index * n];
+static void connect_all(many_clients_t *many, sim_process_t *process) {
+  unsigned n = many->world->scenario->clients;
+  belay_client_t **client = &many->client[process->index * n];
   (void)sim_process_start(process);
   sim_current = process;
   client[0] = process->client[0];
@@ -46,33 +46,33 @@ static void connect_all(crowd_t *crowd, sim_process_t *process) {
   sim_current = NULL;
 }
 
-static void ask_all(crowd_t *crowd) {
-  unsigned n = crowd->world->scenario->clients;
-  crowd->answered = 0;
-  for (unsigned i = 0; i < crowd->clients; i++) {
-    sim_current = &crowd->world->process[i / n];
-    if (belay_client_ping(crowd->client[i], PATIENCE_MS, on_pong) != 0)
+static void ask_all(many_clients_t *many) {
+  unsigned n = many->world->scenario->clients;
+  many->answered = 0;
+  for (unsigned i = 0; i < many->clients; i++) {
+    sim_current = &many->world->process[i / n];
+    if (belay_client_ping(many->client[i], PATIENCE_MS, on_pong) != 0)
       abort();
     sim_current = NULL;
   }
 }
 
 /* Runs until all are answered, or for this time. */
-static void run_for(crowd_t *crowd, uint64_t ns) {
-  sim_world_t *world = crowd->world;
+static void run_for(many_clients_t *many, uint64_t ns) {
+  sim_world_t *world = many->world;
   uint64_t until = world->now + ns;
-  while (!world->failed && crowd->answered < crowd->clients && sim_world_turn(world, until))
+  while (!world->failed && many->answered < many->clients && sim_world_turn(world, until))
     continue;
 }
 
-static void expect_all_answered(crowd_t *crowd) {
-  if (crowd->answered < crowd->clients)
-    sim_violation(crowd->world, "liveness: %u of %u clients are not answered",
-                  crowd->clients - crowd->answered, crowd->clients);
+static void expect_all_answered(many_clients_t *many) {
+  if (many->answered < many->clients)
+    sim_violation(many->world, "liveness: %u of %u clients are not answered",
+                  many->clients - many->answered, many->clients);
 }
 
-static void expect_few_attempts(crowd_t *crowd) {
-  sim_world_t *world = crowd->world;
+static void expect_few_attempts(many_clients_t *many) {
+  sim_world_t *world = many->world;
   unsigned most = 0;
   for (unsigned i = 0; i < world->scenario->processes; i++)
     if (world->process[i].attempts_most > most)
@@ -83,8 +83,8 @@ static void expect_few_attempts(crowd_t *crowd) {
                   PER_S * 6 / 5);
 }
 
-static void lose_server(crowd_t *crowd) {
-  sim_world_t *world = crowd->world;
+static void lose_server(many_clients_t *many) {
+  sim_world_t *world = many->world;
   uint64_t back = world->now + AWAY_S * SIM_S;
   uint64_t turns = world->scenario->clients / PER_S + 1;
   sim_server_restart(&world->server[0], SIM_WITH_DATA, AWAY_S * SIM_S);
@@ -92,19 +92,19 @@ static void lose_server(crowd_t *crowd) {
     continue; /* each has noticed */
   for (unsigned i = 0; i < world->scenario->processes; i++)
     world->process[i].attempts_most = world->process[i].attempts = 0;
-  ask_all(crowd);
-  run_for(crowd, back - world->now);
-  if (crowd->answered > 0)
+  ask_all(many);
+  run_for(many, back - world->now);
+  if (many->answered > 0)
     sim_violation(world, "liveness: a server that is away answers");
-  run_for(crowd, (4 + 2 * turns) * SIM_S);
+  run_for(many, (4 + 2 * turns) * SIM_S);
   sim_note(world, "outage", "%u clients are answered %.0f ms after the server is back",
-           crowd->answered, (double)(world->now - back) / 1e6);
-  expect_all_answered(crowd);
-  expect_few_attempts(crowd);
+           many->answered, (double)(world->now - back) / 1e6);
+  expect_all_answered(many);
+  expect_few_attempts(many);
 }
 
-static void close_all(crowd_t *crowd) {
-  sim_world_t *world = crowd->world;
+static void close_all(many_clients_t *many) {
+  sim_world_t *world = many->world;
   uint64_t until = world->now + 5 * SIM_S;
   for (unsigned i = 0; i < world->scenario->processes && !world->failed; i++)
     sim_process_close(&world->process[i]);
@@ -116,18 +116,18 @@ static void close_all(crowd_t *crowd) {
 }
 
 void sim_outage_run(sim_world_t *world) {
-  crowd_t crowd = {.world = world};
-  current = &crowd;
+  many_clients_t many = {.world = world};
+  current = &many;
   sim_world_open(world);
-  crowd.clients = world->scenario->processes * world->scenario->clients;
-  crowd.client = sim_alloc(crowd.clients * sizeof *crowd.client);
+  many.clients = world->scenario->processes * world->scenario->clients;
+  many.client = sim_alloc(many.clients * sizeof *many.client);
   for (unsigned i = 0; i < world->scenario->processes; i++)
-    connect_all(&crowd, &world->process[i]);
-  ask_all(&crowd);
-  run_for(&crowd, 60 * SIM_S);
-  expect_all_answered(&crowd);
+    connect_all(&many, &world->process[i]);
+  ask_all(&many);
+  run_for(&many, 60 * SIM_S);
+  expect_all_answered(&many);
   if (!world->failed)
-    lose_server(&crowd);
-  close_all(&crowd);
-  free(crowd.client);
+    lose_server(&many);
+  close_all(&many);
+  free(many.client);
 }

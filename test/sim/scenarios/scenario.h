@@ -46,7 +46,7 @@ struct sim_scenario {
 
   /* The locks' options. */
   bool fencing;
-  bool counters_kept; /* strangers delete locks, but no fencing counters */
+  bool counters_kept; /* another program deletes locks, but no fencing counters */
   belay_quarantine_t quarantine;
   int64_t max_ttl_ms;
   int64_t ttl_min_ms, ttl_max_ms; /* each handle has one between these */

@@ -46,7 +46,7 @@ const sim_scenario_t sim_scenarios_of_kinds[] = {
     {.name = "broken-clock", .about = "the server's clock steps", LEASES, .broken = true,
      .fencing = true, .step_ms = 500, .mean_ms[SIM_CLOCK_STEP] = 300},
     {.name = "broken-exclusion",
-     .about = "three servers with distant clocks; a stranger deletes locks, but no counters",
+     .about = "three servers with distant clocks; another program deletes locks, but no counters",
      QUORUM, .broken = true, .names = 1, .counters_kept = true, .ttl_min_ms = 300,
      .ttl_max_ms = 600, .hold_ms = 20, .think_ms = 5, .skew_ms = 20000, .delays = 500,
      .delay_ms = 40, .pause_ms = 100, .down_ms = 200, .partition_ms = 400,

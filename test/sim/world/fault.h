@@ -31,7 +31,7 @@ struct sim_world;
   X(REFUSING, "server refuses for a while")                                                        \
   X(MEMORY, "allocations fail for a while")                                                        \
   X(CLOCK_STEP, "server's clock steps")                                                            \
-  X(KEY_DELETED, "key deleted by a stranger")                                                      \
+  X(KEY_DELETED, "key deleted by another program")                                                 \
   X(FLUSHALL, "FLUSHALL")                                                                          \
   X(RESTART_UNSEEN, "data lost, undetectably")
 

@@ -134,7 +134,7 @@ void sim_host_flush(sim_process_t *process) {
 
 void sim_host_gone(sim_process_t *process) {
   sim_world_t *world = process->world;
-  belay__gone(process->belay);
+  belay__host_closed(process->belay);
   sim_process_free(process, process->host);
   process->host = NULL;
   process->belay = NULL;

@@ -394,15 +394,15 @@ void sim_server_hang_up(sim_server_t *server, sim_conn_t *conn) {
 
 void sim_server_command(sim_server_t *server, const char *const *words, size_t n) {
   engine_bytes_t argv[16];
-  engine_conn_t stranger = {.id = INT64_MAX};
+  engine_conn_t foreign = {.id = INT64_MAX};
   engine_buffer_t out = {0};
   if (server->down)
     return;
   server->ghost = false;
   for (size_t i = 0; i < n; i++)
     argv[i] = (engine_bytes_t){words[i], strlen(words[i])};
-  engine_execute(server->engine, &stranger, sim_server_clock(server), argv, n, &out);
-  sim_note(server->world, server->name, "a stranger: %s %s -> %.*s", words[0],
+  engine_execute(server->engine, &foreign, sim_server_clock(server), argv, n, &out);
+  sim_note(server->world, server->name, "another program: %s %s -> %.*s", words[0],
            n > 1 ? words[1] : "", out.len > 2 ? (int)out.len - 2 : 0, out.at);
   engine_buffer_free(&out);
 }

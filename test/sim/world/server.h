@@ -68,7 +68,7 @@ void sim_server_slow(sim_server_t *server, uint64_t ns);
 bool sim_server_leave_behind(sim_server_t *server, uint64_t ns);
 void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns);
 void sim_server_step_clock(sim_server_t *server, int64_t ns);
-/* A command of a stranger's, such as FLUSHALL; its reply is not of interest. */
+/* A command of another program, such as FLUSHALL; its reply is not of interest. */
 void sim_server_command(sim_server_t *server, const char *const *words, size_t n);
 
 #endif /* TEST_SIM_WORLD_SERVER_H */

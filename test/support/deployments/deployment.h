@@ -13,7 +13,7 @@ typedef enum deployment {
   /* "cluster3": a cluster of three nodes with a third of the slots each */
   DEPLOYMENT_CLUSTER3,
   DEPLOYMENT_SENTINEL, /* "sentinel": one server, which is found by asking a Sentinel */
-  DEPLOYMENT_REPLICAS  /* "replicas": a primary and a replica, told apart by their ROLE */
+  DEPLOYMENT_REPLICAS  /* "replicas": a primary and a replica, distinguished by their ROLE */
 } deployment_t;
 
 /* Fails the test if it is none of these. */

@@ -7,13 +7,13 @@ remote_t *remote_open(unsigned n) {
   nodes->n = n;
   for (unsigned i = 0; i < n; i++) {
     nodes->server[i] = server_start(NULL);
-    remote->wire[i] = relay_start(server_url(nodes->server[i]));
+    remote->relay[i] = relay_start(server_url(nodes->server[i]));
   }
-  nodes->env = env_open_at(relay_url(remote->wire[0]), NULL);
+  nodes->env = env_open_at(relay_url(remote->relay[0]), NULL);
   nodes->env->server = nodes->server[0];
   nodes->client[0] = nodes->env->client;
   for (unsigned i = 1; i < n; i++)
-    nodes->client[i] = env_connect(nodes->env, relay_url(remote->wire[i]), NULL);
+    nodes->client[i] = env_connect(nodes->env, relay_url(remote->relay[i]), NULL);
   nodes_warm(nodes);
   return remote;
 }
@@ -28,7 +28,7 @@ void remote_close(remote_t *remote) {
   unsigned n = remote->nodes->n;
   nodes_close(remote->nodes);
   for (unsigned i = 0; i < n; i++)
-    relay_stop(remote->wire[i]);
+    relay_stop(remote->relay[i]);
   free(remote);
 }
 
@@ -51,5 +51,5 @@ void remote_reach(remote_t *remote) {
 
 void remote_put(remote_t *remote, int64_t ms) {
   for (unsigned i = 0; i < remote->nodes->n; i++)
-    relay_delay(remote->wire[i], ms / 2);
+    relay_delay(remote->relay[i], ms / 2);
 }

@@ -6,8 +6,8 @@
 #include "support/deployments/relay.h"
 
 typedef struct remote {
-  nodes_t *nodes; /* their clients reach them through the wires; the test itself does not */
-  relay_t *wire[BELAY_NODES_MAX];
+  nodes_t *nodes; /* their clients reach them through the relays; the test itself does not */
+  relay_t *relay[BELAY_NODES_MAX];
 } remote_t;
 
 /* Fresh servers, connected. */
@@ -16,7 +16,7 @@ remote_t *remote_open(unsigned n);
 /* All servers have been up for long enough to vote, and have no marker. */
 remote_t *remote_open_seasoned(unsigned n);
 
-/* Closes the env, whatever is held, and stops servers and wires. */
+/* Closes the env, whatever is held, and stops servers and relays. */
 void remote_close(remote_t *remote);
 
 /* Until all of them are connected, also those that were away. */

@@ -59,8 +59,8 @@ static struct {
   uint64_t allowed;
   int64_t began;
 
-  spring_t spring;
-  draw_t draw;
+  generator_t generator;
+  id_op_t op;
   size_t ids_len;
   int64_t ids[IDS_MAX];
 
@@ -124,7 +124,7 @@ static void step_locker(locker_t *locker) {
 
 /* ---- who answers ---- */
 
-/* Told: the first answer on a connection to another server. */
+/* Reports the first reply on a connection to another server. */
 static void note_server(belay__conn_class_t conn_class, uint32_t route) {
   const belay_client_t *client = my.env->client;
   const belay__server_info_t *server = client->node_ops->server(client, conn_class, route);
@@ -193,19 +193,19 @@ static void keep_id(int64_t id) {
   my.ids[my.ids_len++] = id;
 }
 
-static void on_drawn(spring_t *spring) {
-  (void)spring;
-  if (my.draw.status == 0 && my.draw.n > 0)
-    keep_id(my.draw.first);
-  my.draw.n = 0;
+static void on_drawn(generator_t *generator) {
+  (void)generator;
+  if (my.op.status == 0 && my.op.n > 0)
+    keep_id(my.op.first);
+  my.op.n = 0;
 }
 
 static void step_ids(void) {
   int64_t id;
-  if (belay_idgen_next(my.spring.idgen, &id) == 0)
+  if (belay_idgen_next(my.generator.idgen, &id) == 0)
     keep_id(id);
-  else if (my.draw.ended == my.draw.begun && !my.ends)
-    (void)begin_get(&my.spring, &my.draw);
+  else if (my.op.ended == my.op.begun && !my.ends)
+    (void)begin_get(&my.generator, &my.op);
 }
 
 static void on_pinged(env_t *env) {
@@ -334,8 +334,8 @@ static void make_all(const char *url, unsigned replicas) {
   ids.name = belay_string(LOAD_IDS);
   ids.step = 50;
   ids.min_replicas = replicas;
-  spring_of(&my.spring, my.env, my.other, &ids);
-  my.spring.then = on_drawn;
+  generator_of(&my.generator, my.env, my.other, &ids);
+  my.generator.then = on_drawn;
 }
 
 int load_main(char **argv) {

@@ -31,7 +31,7 @@ typedef struct kind {
   const char *holders
       [2]; /* keys that say who has it: a token or a zset of tokens; of several all are had */
   const char *queue[2]; /* zsets of waiters; NULL: a wait leaves no key */
-  bool told;            /* of releases */
+  bool notifies;        /* releases notify its waiters */
   bool passes;          /* from handle to handle in a client */
   bool numbers;         /* grants are numbered */
   bool extends;         /* has an extend */

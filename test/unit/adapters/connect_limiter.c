@@ -5,17 +5,17 @@
 #include "support/base/test.h"
 #include "uv/host.h"
 
-enum { PER_S = 200, AT_ONCE = PER_S / 5 + 1, CROWD = 500 };
+enum { PER_S = 200, AT_ONCE = PER_S / 5 + 1, ENTRIES = 500 };
 
-typedef struct guest {
+typedef struct entry {
   belay__connect_slot_t turn;
-  struct guest *leaves; /* the entry that leaves when this one gets its slot; NULL: none */
+  struct entry *leaves; /* the entry that leaves when this one gets its slot; NULL: none */
   bool again;           /* true: it queues again */
-} guest_t;
+} entry_t;
 
 static belay__host_t host;
 static uint64_t now;
-static guest_t crowd[CROWD], *came[2 * CROWD];
+static entry_t entries[ENTRIES], *came[2 * ENTRIES];
 static unsigned count;
 
 static uint64_t host_now(belay_t *belay) {
@@ -36,14 +36,14 @@ static void wake_at(belay_t *belay, uint64_t at) {
 static const belay__host_ops_t ops = {.now = host_now, .forked = never_forked, .wake_at = wake_at};
 
 static void come(belay__connect_slot_t *turn) {
-  guest_t *guest = BELAY__CONTAINER(turn, guest_t, turn);
+  entry_t *entry = BELAY__CONTAINER(turn, entry_t, turn);
   assert_false(belay__connect_slot_is_awaited(turn));
-  came[count++] = guest;
-  if (guest->leaves != NULL)
-    belay__connect_limiter_leave(&host.connect_limiter, &guest->leaves->turn);
-  if (guest->again)
+  came[count++] = entry;
+  if (entry->leaves != NULL)
+    belay__connect_limiter_leave(&host.connect_limiter, &entry->leaves->turn);
+  if (entry->again)
     belay__connect_limiter_queue(&host.connect_limiter, turn, false);
-  guest->again = false;
+  entry->again = false;
 }
 
 static void begin(void) {
@@ -55,15 +55,15 @@ static void begin(void) {
   count = 0;
   belay__init(&host.base, &ops, &options);
   belay__connect_limiter_init(&host.connect_limiter, &host.base);
-  for (unsigned i = 0; i < CROWD; i++) {
-    crowd[i] = (guest_t){.leaves = NULL};
-    belay__connect_slot_init(&crowd[i].turn, come);
+  for (unsigned i = 0; i < ENTRIES; i++) {
+    entries[i] = (entry_t){.leaves = NULL};
+    belay__connect_slot_init(&entries[i].turn, come);
   }
 }
 
 static void queue(unsigned from, unsigned to, bool ahead) {
   for (unsigned i = from; i < to; i++)
-    belay__connect_limiter_queue(&host.connect_limiter, &crowd[i].turn, ahead);
+    belay__connect_limiter_queue(&host.connect_limiter, &entries[i].turn, ahead);
 }
 
 /* A while; how many turns have come since it began. */
@@ -77,8 +77,8 @@ static unsigned run(unsigned ms) {
   return count - before;
 }
 
-static void assert_came(unsigned at, unsigned guest) {
-  assert_ptr_equal(came[at], &crowd[guest]);
+static void assert_came(unsigned at, unsigned entry) {
+  assert_ptr_equal(came[at], &entries[entry]);
 }
 
 static void assert_nobody_waits(void) {
@@ -87,20 +87,20 @@ static void assert_nobody_waits(void) {
 
 TEST(rate_is_limited) {
   begin();
-  queue(0, CROWD, false);
+  queue(0, ENTRIES, false);
   assert_int_equal(count, 0); /* from the loop only */
   assert_int_equal(run(0), AT_ONCE);
   assert_int_equal(run(1000), PER_S);
-  (void)run(1000 * (CROWD - AT_ONCE) / PER_S - 1000);
-  assert_int_equal(count, CROWD);
-  for (unsigned i = 0; i < CROWD; i++)
+  (void)run(1000 * (ENTRIES - AT_ONCE) / PER_S - 1000);
+  assert_int_equal(count, ENTRIES);
+  for (unsigned i = 0; i < ENTRIES; i++)
     assert_came(i, i);
   assert_nobody_waits();
 }
 
 TEST(burst_is_limited) {
   begin();
-  queue(0, CROWD, false);
+  queue(0, ENTRIES, false);
   assert_int_equal(run(0), AT_ONCE);
   now += 10000 * BELAY__MS;
   assert_int_equal(run(0), AT_ONCE);
@@ -110,16 +110,16 @@ TEST(burst_is_limited) {
 
 TEST(leaving_frees_a_slot) {
   begin();
-  queue(0, CROWD - 1, false);
+  queue(0, ENTRIES - 1, false);
   assert_int_equal(run(0), AT_ONCE);
-  for (unsigned i = AT_ONCE; i < CROWD - 1; i++) {
-    belay__connect_limiter_leave(&host.connect_limiter, &crowd[i].turn);
-    belay__connect_limiter_leave(&host.connect_limiter, &crowd[i].turn);
+  for (unsigned i = AT_ONCE; i < ENTRIES - 1; i++) {
+    belay__connect_limiter_leave(&host.connect_limiter, &entries[i].turn);
+    belay__connect_limiter_leave(&host.connect_limiter, &entries[i].turn);
   }
   assert_nobody_waits();
-  queue(CROWD - 1, CROWD, false);
+  queue(ENTRIES - 1, ENTRIES, false);
   assert_int_equal(run(1000 / PER_S), 1);
-  assert_came(AT_ONCE, CROWD - 1);
+  assert_came(AT_ONCE, ENTRIES - 1);
   assert_nobody_waits();
 }
 
@@ -139,15 +139,15 @@ TEST(discovery_goes_first) {
 TEST(callbacks_change_the_queue) {
   begin();
   queue(0, 3, false);
-  crowd[0].leaves = &crowd[1];
-  crowd[0].again = true;
-  crowd[2].leaves = &crowd[0];
+  entries[0].leaves = &entries[1];
+  entries[0].again = true;
+  entries[2].leaves = &entries[0];
   assert_int_equal(run(1000), 2);
   assert_came(0, 0);
   assert_came(1, 2);
   assert_nobody_waits();
-  crowd[0].leaves = NULL;
-  crowd[0].again = true; /* a single entry gets the next slot, too */
+  entries[0].leaves = NULL;
+  entries[0].again = true; /* a single entry gets the next slot, too */
   queue(0, 1, false);
   assert_int_equal(run(1000), 2);
   assert_nobody_waits();

@@ -24,8 +24,8 @@ typedef struct slot {
   seen_t seen;
 } slot_t;
 
-/* Of each key, and all told. Two that share a counter share a version here, which is a matter of
- * their names alone. */
+/* The versions of each key, and of all keys. Two keys that share a counter share a version. Their
+ * names alone decide that. */
 typedef struct model {
   slot_t slots[KEYS];
   uint64_t versions[BELAY__LOCAL_COUNTERS], doubt, clock;

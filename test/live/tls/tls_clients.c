@@ -6,68 +6,70 @@
 #include "support/load/pulse.h"
 #include "support/servers/secure.h"
 
-enum { CROWD = 200, MUTE = 20, ROUNDS = 6, GAP_LIMIT_US = 5000 };
+enum { CLIENTS = 200, MUTE = 20, ROUNDS = 6, GAP_LIMIT_US = 5000 };
 
-/* ---- the crowd ---- */
+/* ---- the clients ---- */
 
-typedef struct crowd {
+typedef struct clients {
   env_t *env;
-  belay_client_t *client[CROWD], *mute[MUTE];
+  belay_client_t *client[CLIENTS], *mute[MUTE];
   unsigned up, refused, closed;
-} crowd_t;
+} clients_t;
 
 static void on_pong(belay_client_t *client, int status) {
-  crowd_t *crowd = belay_client_data(client);
-  crowd->up += status == 0;
-  crowd->refused += status != 0;
+  clients_t *clients = belay_client_data(client);
+  clients->up += status == 0;
+  clients->refused += status != 0;
 }
 
-static void join(crowd_t *crowd, const char *url, belay_client_t **client, unsigned n,
+static void join(clients_t *clients, const char *url, belay_client_t **client, unsigned n,
                  const belay_client_options_t *o) {
   for (unsigned i = 0; i < n; i++) {
-    assert_error(belay_connect(crowd->env->belay, url, o, &client[i]), 0);
-    belay_client_set_data(client[i], crowd);
+    assert_error(belay_connect(clients->env->belay, url, o, &client[i]), 0);
+    belay_client_set_data(client[i], clients);
   }
 }
 
 /* All of them connect; returns how long that took, in nanoseconds. */
-static int64_t shake_all(crowd_t *crowd, pulse_t *pulse) {
+static int64_t shake_all(clients_t *clients, pulse_t *pulse) {
   int64_t began = clock_now();
-  pulse_begin(pulse, &crowd->env->loop);
+  pulse_begin(pulse, &clients->env->loop);
   for (unsigned i = 0; i < MUTE; i++)
-    assert_error(belay_client_ping(crowd->mute[i], 60000, on_pong), 0);
-  for (unsigned i = 0; i < CROWD; i++)
-    assert_error(belay_client_ping(crowd->client[i], 60000, on_pong), 0);
-  env_until(crowd->env, crowd->up + crowd->refused == CROWD);
+    assert_error(belay_client_ping(clients->mute[i], 60000, on_pong), 0);
+  for (unsigned i = 0; i < CLIENTS; i++)
+    assert_error(belay_client_ping(clients->client[i], 60000, on_pong), 0);
+  env_until(clients->env, clients->up + clients->refused == CLIENTS);
   int64_t took = clock_now() - began;
   pulse_end(pulse);
-  uv_run(&crowd->env->loop, UV_RUN_NOWAIT);
+  uv_run(&clients->env->loop, UV_RUN_NOWAIT);
   return took;
 }
 
 /* One round: the microseconds by which its longest stall exceeds that of an idle loop. The load
  * of the machine does not count. */
 static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
-  static crowd_t crowd;
+  static clients_t clients;
   pulse_control_t control;
-  crowd = (crowd_t){.env = env_bare()};
+  clients = (clients_t){.env = env_bare()};
   belay_tls_options_t tls = trust(certs, NULL);
   belay_client_options_t o = client_options();
   o.connect_timeout_ms = 10000 * slow();
-  assert_error(belay_tls_new(crowd.env->belay, &tls, &o.tls), 0);
-  join(&crowd, url_of("rediss", NULL, "127.0.0.1", server_port(server)), crowd.client, CROWD, &o);
-  join(&crowd, url_of("rediss", NULL, "127.0.0.1", port_of(fake_url(fake))), crowd.mute, MUTE, &o);
+  assert_error(belay_tls_new(clients.env->belay, &tls, &o.tls), 0);
+  join(&clients, url_of("rediss", NULL, "127.0.0.1", server_port(server)), clients.client, CLIENTS,
+       &o);
+  join(&clients, url_of("rediss", NULL, "127.0.0.1", port_of(fake_url(fake))), clients.mute, MUTE,
+       &o);
   belay_tls_close(o.tls);
 
   pulse_t pulse;
   pulse_control_begin(&control);
-  int64_t took = shake_all(&crowd, &pulse), idle = pulse_control_end(&control);
+  int64_t took = shake_all(&clients, &pulse), idle = pulse_control_end(&control);
   print_message("# %d handshakes beside %d that are not answered: %.0f ms, longest gap %.2f ms, "
                 "without others on the machine %.2f ms; of an idle loop %.2f ms\n",
-                CROWD, MUTE, (double)took / 1e6, (double)pulse.longest / 1e6,
+                CLIENTS, MUTE, (double)took / 1e6, (double)pulse.longest / 1e6,
                 (double)pulse.longest_held / 1e6, (double)idle / 1e6);
-  assert_int_equal(crowd.up, CROWD);
-  env_close(crowd.env);
+  assert_int_equal(clients.up, CLIENTS);
+  env_close(clients.env);
   return (pulse.longest_held - idle) / 1000;
 }
 

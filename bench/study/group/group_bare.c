@@ -27,12 +27,12 @@ static void on_set(redisAsyncContext *connection, void *reply, void *waiter) {
     bench_die("no key could be set: %s", connection->errstr);
 }
 
-static void open_loop(crowd_t *crowd) {
-  loop_t *own = crowd->own = bench_alloc(1, sizeof *own);
-  own->connection = bare_connect(crowd);
-  name_tokens(own, crowd->self);
+static void open_loop(group_t *group) {
+  loop_t *own = group->own = bench_alloc(1, sizeof *own);
+  own->connection = bare_connect(group);
+  name_tokens(own, group->self);
   const char *set[] = {"SET", "contended", own->token[0], "PX", "10000"};
-  bare_send(own->connection, on_set, &crowd->waiters[0], 5, set);
+  bare_send(own->connection, on_set, &group->waiters[0], 5, set);
 }
 
 static void on_passed(redisAsyncContext *connection, void *reply, void *waiter) {
@@ -41,33 +41,33 @@ static void on_passed(redisAsyncContext *connection, void *reply, void *waiter) 
     return;
   if (bare_integer(reply) != 0)
     bench_die("the hand-over script did nothing");
-  crowd_granted(waiter);
+  group_granted(waiter);
 }
 
 static void pass(waiter_t *waiter) {
-  loop_t *own = waiter->crowd->own;
+  loop_t *own = waiter->group->own;
   const char *from = own->token[own->turn % 2], *to = own->token[(own->turn + 1) % 2];
-  const char *argv[] = {"EVALSHA", waiter->crowd->scene->job.pass_sha, "1", "contended", from, to,
+  const char *argv[] = {"EVALSHA", waiter->group->scene->job.pass_sha, "1", "contended", from, to,
                         "10000"};
   own->turn++;
   own->commands++;
   bare_send(own->connection, on_passed, waiter, 7, argv);
 }
 
-static uint64_t count_commands(const crowd_t *crowd) {
-  return ((const loop_t *)crowd->own)->commands;
+static uint64_t count_commands(const group_t *group) {
+  return ((const loop_t *)group->own)->commands;
 }
 
-static void close_loop(crowd_t *crowd) {
-  loop_t *own = crowd->own;
+static void close_loop(group_t *group) {
+  loop_t *own = group->own;
   redisAsyncFree(own->connection);
   free(own);
 }
 
-const crowd_kind_t crowd_bare = {
+const group_kind_t group_bare = {
     .open = open_loop,
     .acquire = pass,
-    .release = crowd_released,
+    .release = group_released,
     .commands = count_commands,
     .close = close_loop,
 };

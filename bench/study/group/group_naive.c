@@ -30,18 +30,18 @@ static void on_asked(redisAsyncContext *connection, void *data, void *waiter_dat
   const redisReply *reply = data;
   waiter_t *waiter = waiter_data;
   (void)connection;
-  if (reply == NULL || waiter->crowd->over)
+  if (reply == NULL || waiter->group->over)
     return;
   if (reply->type == REDIS_REPLY_ERROR)
     bench_die("SET: %s", reply->str);
   if (reply->type != REDIS_REPLY_NIL)
-    crowd_granted(waiter);
+    group_granted(waiter);
   else
-    uv_timer_start(waiter->own, on_time, waiter->crowd->scene->job.interval_ms, 0);
+    uv_timer_start(waiter->own, on_time, waiter->group->scene->job.interval_ms, 0);
 }
 
 static void query(waiter_t *waiter) {
-  askers_t *own = waiter->crowd->own;
+  askers_t *own = waiter->group->own;
   asker_t *asker = &own->asker[waiter->number];
   const char *argv[] = {"SET", "contended", asker->token, "NX", "PX", "10000"};
   own->commands++;
@@ -49,9 +49,9 @@ static void query(waiter_t *waiter) {
 }
 
 static void begin(waiter_t *waiter) {
-  askers_t *own = waiter->crowd->own;
+  askers_t *own = waiter->group->own;
   asker_t *asker = &own->asker[waiter->number];
-  (void)snprintf(asker->token, sizeof asker->token, "%d:%u:%llu", waiter->crowd->self,
+  (void)snprintf(asker->token, sizeof asker->token, "%d:%u:%llu", waiter->group->self,
                  waiter->number, (unsigned long long)asker->turn++);
   query(waiter);
 }
@@ -62,51 +62,51 @@ static void on_deleted(redisAsyncContext *connection, void *reply, void *waiter)
     return;
   if (bare_integer(reply) != 1)
     bench_die("the lock was gone when it was released");
-  crowd_released(waiter);
+  group_released(waiter);
 }
 
 static void delete_key(waiter_t *waiter) {
-  askers_t *own = waiter->crowd->own;
-  const char *argv[] = {"EVALSHA", waiter->crowd->scene->job.delete_sha, "1", "contended",
+  askers_t *own = waiter->group->own;
+  const char *argv[] = {"EVALSHA", waiter->group->scene->job.delete_sha, "1", "contended",
                         own->asker[waiter->number].token};
   own->commands++;
   bare_send(own->connection, on_deleted, waiter, 5, argv);
 }
 
-static void open_askers(crowd_t *crowd) {
-  unsigned n = crowd->scene->job.waiters;
-  askers_t *own = crowd->own = bench_alloc(1, sizeof *own);
-  own->connection = bare_connect(crowd);
+static void open_askers(group_t *group) {
+  unsigned n = group->scene->job.waiters;
+  askers_t *own = group->own = bench_alloc(1, sizeof *own);
+  own->connection = bare_connect(group);
   own->asker = bench_alloc(n, sizeof *own->asker);
   own->timers = n;
   for (unsigned i = 0; i < n; i++) {
-    uv_timer_init(&crowd->loop, &own->asker[i].timer);
-    own->asker[i].timer.data = &crowd->waiters[i];
-    crowd->waiters[i].own = &own->asker[i].timer;
+    uv_timer_init(&group->loop, &own->asker[i].timer);
+    own->asker[i].timer.data = &group->waiters[i];
+    group->waiters[i].own = &own->asker[i].timer;
   }
 }
 
-static uint64_t count_commands(const crowd_t *crowd) {
-  return ((const askers_t *)crowd->own)->commands;
+static uint64_t count_commands(const group_t *group) {
+  return ((const askers_t *)group->own)->commands;
 }
 
 static void on_timer_closed(uv_handle_t *handle) {
   const waiter_t *waiter = handle->data;
-  askers_t *own = waiter->crowd->own;
+  askers_t *own = waiter->group->own;
   if (--own->timers > 0)
     return;
   free(own->asker);
   free(own);
 }
 
-static void close_askers(crowd_t *crowd) {
-  askers_t *own = crowd->own;
+static void close_askers(group_t *group) {
+  askers_t *own = group->own;
   redisAsyncFree(own->connection);
-  for (unsigned i = 0; i < crowd->scene->job.waiters; i++)
+  for (unsigned i = 0; i < group->scene->job.waiters; i++)
     uv_close((uv_handle_t *)&own->asker[i].timer, on_timer_closed);
 }
 
-const crowd_kind_t crowd_naive = {
+const group_kind_t group_naive = {
     .open = open_askers,
     .acquire = begin,
     .release = delete_key,

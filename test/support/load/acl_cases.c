@@ -1,4 +1,4 @@
-#include "support/load/grants.h"
+#include "support/load/acl_cases.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -15,17 +15,17 @@
 static const char *missing; /* the word that the user lacks; NULL: none */
 static server_t *nodes[NODES_MAX];
 
-bool grants_try(const char *word) {
+bool acl_case_allows(const char *word) {
   return missing == NULL || (word != NULL && strcmp(missing, word) == 0);
 }
 
-belay_client_t *grants_node(env_t *env, unsigned i) {
+belay_client_t *acl_case_node(env_t *env, unsigned i) {
   belay_client_options_t options = client_options();
   options.close_timeout_ms = 20;
-  return env_connect(env, grants_url(nodes[i]), &options);
+  return env_connect(env, acl_user_url(nodes[i]), &options);
 }
 
-void grants_await_subscriber(env_t *env, const char *key) {
+void acl_case_await_subscriber(env_t *env, const char *key) {
   char channel[256];
   snprintf(channel, sizeof channel, "%s::wake", key);
   if (missing == NULL)
@@ -80,7 +80,7 @@ static void add(resp_words_t *words, const char *word) {
   words->len[words->count++] = strlen(word);
 }
 
-void grants_set(server_t *server, const char *rules, const char *less) {
+void acl_user_set_rules(server_t *server, const char *rules, const char *less) {
   static const char *const first[] = {"ACL", "SETUSER", "worker", "reset", ">secret"};
   resp_words_t command = {0};
   words_t words;
@@ -95,13 +95,13 @@ void grants_set(server_t *server, const char *rules, const char *less) {
     fail_msg("%s: %s", rules, reply->str);
 }
 
-void grants_give(server_t *server, const char *names, const char *less) {
+void acl_user_set_features(server_t *server, const char *names, const char *less) {
   char rules[RULES_MAX];
   rules_for(names, rules);
-  grants_set(server, rules, less);
+  acl_user_set_rules(server, rules, less);
 }
 
-const char *grants_url(const server_t *server) {
+const char *acl_user_url(const server_t *server) {
   static char url[160];
   if (server_path(server) != NULL)
     snprintf(url, sizeof url, "unix://worker:secret@%s", server_path(server));
@@ -110,7 +110,7 @@ const char *grants_url(const server_t *server) {
   return url;
 }
 
-/* ---- one chore ---- */
+/* ---- one acl_case ---- */
 
 typedef struct outcome {
   int status;
@@ -118,13 +118,13 @@ typedef struct outcome {
   char detail[256];
 } outcome_t;
 
-static outcome_t run(const chore_t *chore) {
+static outcome_t run(const acl_case_t *acl_case) {
   server_t *server = nodes[0];
   belay_client_options_t options = client_options();
   options.close_timeout_ms = 20; /* an undo that the user may not run is not waited for */
-  env_t *env = env_open_at(grants_url(server), &options);
+  env_t *env = env_open_at(acl_user_url(server), &options);
   env->server = server;
-  outcome_t result = {.status = chore->run(env)};
+  outcome_t result = {.status = acl_case->run(env)};
   bool noted = result.status != 0 && env->failed == result.status;
   snprintf(result.detail, sizeof result.detail, "%s",
            noted ? env->detail : belay_detail(env->belay));
@@ -166,44 +166,44 @@ static bool allowed(const words_t *rules, const char *word) {
 }
 
 /* On all servers, which have nothing else. */
-static void give(const chore_t *chore, const char *less) {
+static void give(const acl_case_t *acl_case, const char *less) {
   missing = less;
-  for (unsigned i = 0; i <= chore->more; i++) {
+  for (unsigned i = 0; i <= acl_case->more; i++) {
     server_do(nodes[i], "FLUSHALL", NULL);
-    grants_give(nodes[i], chore->names, less);
+    acl_user_set_features(nodes[i], acl_case->names, less);
   }
 }
 
-/* The words that the chore is to show. */
+/* The words that the acl_case is to show. */
 typedef struct shown {
   words_t rules;
   char base[RULES_MAX];    /* rules of every client, and WAIT */
   char covered[RULES_MAX]; /* rules that other cases cover */
 } shown_t;
 
-static bool is_shown(const shown_t *shown, const chore_t *chore, const char *rule) {
+static bool is_shown(const shown_t *shown, const acl_case_t *acl_case, const char *rule) {
   return rule[0] == '+' && !has(shown->base, rule) && !has(shown->covered, rule) &&
-         !has(chore->elsewhere, rule + 1);
+         !has(acl_case->elsewhere, rule + 1);
 }
 
-static void check_whole(const chore_t *chore, const shown_t *shown) {
+static void check_whole(const acl_case_t *acl_case, const shown_t *shown) {
   const words_t *rules = &shown->rules;
   char used[RULES_MAX];
-  give(chore, NULL);
+  give(acl_case, NULL);
   server_do(nodes[0], "CONFIG", "RESETSTAT", NULL);
-  outcome_t result = run(chore);
+  outcome_t result = run(acl_case);
   if (result.status != 0)
-    fail_msg("%s: %s: %s", chore->names, belay_err_name(result.status), result.detail);
+    fail_msg("%s: %s: %s", acl_case->names, belay_err_name(result.status), result.detail);
   executed(nodes[0], used, sizeof used);
   words_t words;
   divide(&words, used);
   for (size_t i = 0; i < words.n; i++)
     if (!allowed(rules, words.at[i]))
-      fail_msg("%s: %s is executed, and not allowed", chore->names, words.at[i]);
+      fail_msg("%s: %s is executed, and not allowed", acl_case->names, words.at[i]);
   for (size_t i = 0; i < rules->n; i++) {
     const char *word = rules->at[i] + 1;
-    if (is_shown(shown, chore, rules->at[i]) && !has(used, word))
-      fail_msg("%s: %s is allowed, and never executed", chore->names, word);
+    if (is_shown(shown, acl_case, rules->at[i]) && !has(used, word))
+      fail_msg("%s: %s is allowed, and never executed", acl_case->names, word);
   }
 }
 
@@ -224,38 +224,38 @@ static bool names(const char *detail, const char *word) {
   return false;
 }
 
-static void check_without(const chore_t *chore, const char *word) {
-  give(chore, word);
-  outcome_t result = run(chore);
+static void check_without(const acl_case_t *acl_case, const char *word) {
+  give(acl_case, word);
+  outcome_t result = run(acl_case);
   if (getenv("BELAY_TEST_LOG") != NULL)
-    print_message("# %s without %s: %s: %s\n", chore->names, word, belay_err_name(result.status),
+    print_message("# %s without %s: %s: %s\n", acl_case->names, word, belay_err_name(result.status),
                   result.detail);
-  int expected = has(chore->spared, word) ? 0 : BELAY_EPERM;
+  int expected = has(acl_case->spared, word) ? 0 : BELAY_EPERM;
   if (result.status != expected)
-    fail_msg("%s without %s: %s, not %s: %s", chore->names, word, belay_err_name(result.status),
+    fail_msg("%s without %s: %s, not %s: %s", acl_case->names, word, belay_err_name(result.status),
              belay_err_name(expected), result.detail);
   if (expected != 0 && !names(result.detail, word))
-    fail_msg("%s without %s: it is not named: %s", chore->names, word, result.detail);
+    fail_msg("%s without %s: it is not named: %s", acl_case->names, word, result.detail);
   if (result.connects > CONNECTS_MAX)
-    fail_msg("%s without %s: %llu connections", chore->names, word,
+    fail_msg("%s without %s: %llu connections", acl_case->names, word,
              (unsigned long long)result.connects);
 }
 
-void grants_check(const chore_t *chore) {
+void acl_case_check(const acl_case_t *acl_case) {
   static shown_t shown;
   char text[RULES_MAX];
-  assert_true(chore->more < NODES_MAX);
-  for (unsigned i = 0; i <= chore->more; i++)
+  assert_true(acl_case->more < NODES_MAX);
+  for (unsigned i = 0; i <= acl_case->more; i++)
     nodes[i] = server_start(NULL);
-  rules_for(chore->names, text);
+  rules_for(acl_case->names, text);
   divide(&shown.rules, text);
   rules_for("durable", shown.base);
-  rules_for(chore->covered == NULL ? "durable" : chore->covered, shown.covered);
-  check_whole(chore, &shown);
+  rules_for(acl_case->covered == NULL ? "durable" : acl_case->covered, shown.covered);
+  check_whole(acl_case, &shown);
   for (size_t i = 0; i < shown.rules.n; i++)
-    if (is_shown(&shown, chore, shown.rules.at[i]))
-      check_without(chore, shown.rules.at[i] + 1);
+    if (is_shown(&shown, acl_case, shown.rules.at[i]))
+      check_without(acl_case, shown.rules.at[i] + 1);
   missing = NULL;
-  for (unsigned i = 0; i <= chore->more; i++)
+  for (unsigned i = 0; i <= acl_case->more; i++)
     server_stop(nodes[i]);
 }

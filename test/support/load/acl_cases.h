@@ -1,13 +1,13 @@
 /* Access-rule cases: all operations of a family, by a user with exactly the rules of
  * belay_acl_rules(); and again without each single rule. */
-#ifndef TEST_SUPPORT_LOAD_GRANTS_H
-#define TEST_SUPPORT_LOAD_GRANTS_H
+#ifndef TEST_SUPPORT_LOAD_ACL_CASES_H
+#define TEST_SUPPORT_LOAD_ACL_CASES_H
 
 #include "support/fixtures/env.h"
 
 /* Does everything once at least, and the scripts twice, with the env's client; answers must be
  * right. Returns 0, or the first status that is not, at once. */
-typedef int (*chore_fn)(env_t *env);
+typedef int (*acl_case_fn)(env_t *env);
 
 #define MUST(operation)                                                                            \
   do {                                                                                             \
@@ -16,41 +16,41 @@ typedef int (*chore_fn)(env_t *env);
       return status_;                                                                              \
   } while (0)
 
-typedef struct chore {
+typedef struct acl_case {
   const char *names; /* as belay_acl_options_t takes them, apart by spaces */
-  chore_fn run;
+  acl_case_fn run;
   const char *spared;    /* rules whose absence has no visible effect: belay works without them */
   const char *elsewhere; /* words that another test is about; NULL: none */
-  const char *covered;   /* names whose own chores are about all of their words; NULL: none */
+  const char *covered;   /* names whose own cases are about all of their words; NULL: none */
   unsigned more;         /* servers beside the first: for a quorum */
-} chore_t;
+} acl_case_t;
 
-/* Starts the servers, and checks of the chore that
+/* Starts the servers, and checks of the acl_case that
  *   - the words that the first server has executed for it are the words of the rules, all of them,
  *     and no others;
  *   - without any one of them it ends with BELAY_EPERM and a detail that names it; or well, if the
  *     word is spared;
  *   - it makes no more connections than a handful. */
-void grants_check(const chore_t *chore);
+void acl_case_check(const acl_case_t *acl_case);
 
 /* Whether what only this word is needed for is done: it is the one that is missing, or nothing
  * is. */
-bool grants_try(const char *word);
+bool acl_case_allows(const char *word);
 
-/* Of the chore's servers beside the first one: the env's client of it. */
-belay_client_t *grants_node(env_t *env, unsigned i);
+/* Of the acl_case's servers beside the first one: the env's client of it. */
+belay_client_t *acl_case_node(env_t *env, unsigned i);
 
 /* Waits for a subscriber of "KEY::wake"; returns at once if a right is missing. */
-void grants_await_subscriber(env_t *env, const char *key);
+void acl_case_await_subscriber(env_t *env, const char *key);
 
 /* ---- by hand ---- */
 
 /* Creates the user "worker" with the rules, or with those of these names, less one word (NULL:
  * none). */
-void grants_set(server_t *server, const char *rules, const char *less);
-void grants_give(server_t *server, const char *names, const char *less);
+void acl_user_set_rules(server_t *server, const char *rules, const char *less);
+void acl_user_set_features(server_t *server, const char *names, const char *less);
 
 /* Where the server is for that user. Valid until the next time. */
-const char *grants_url(const server_t *server);
+const char *acl_user_url(const server_t *server);
 
-#endif /* TEST_SUPPORT_LOAD_GRANTS_H */
+#endif /* TEST_SUPPORT_LOAD_ACL_CASES_H */

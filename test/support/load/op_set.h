@@ -1,27 +1,27 @@
 /* One of each that a server may refuse: a lock that is held, one that is waited for, a limiter, a
  * counter. */
-#ifndef TEST_SUPPORT_LOAD_HOUSE_H
-#define TEST_SUPPORT_LOAD_HOUSE_H
+#ifndef TEST_SUPPORT_LOAD_OP_SET_H
+#define TEST_SUPPORT_LOAD_OP_SET_H
 
 #include "support/fixtures/limit/asks.h"
 #include "support/fixtures/data/counters.h"
 
-#define HOUSE_TIMEOUT_MS prompt_ms() /* of every call */
+#define OP_SET_TIMEOUT_MS prompt_ms() /* of every call */
 
-typedef struct house {
+typedef struct op_set {
   server_t *server;
   env_t *env;
   contender_t *held;     /* renewed */
   contender_t *leaves;   /* held too, and released while the server refuses */
-  contender_t *acquirer; /* of a lock that is free until house_acquire() */
+  contender_t *acquirer; /* of a lock that is free until op_set_acquire() */
   belay_limiter_t *limiter;
-  till_t till;
+  counters_t counters;
   int64_t added;    /* by adds that went well */
   char detail[256]; /* of the last that was refused */
-} house_t;
+} op_set_t;
 
 /* The expected statuses of each operation. */
-typedef struct house_statuses {
+typedef struct op_statuses {
   int acquire;         /* a try */
   int extend, release; /* of a held lock */
   int take, add;       /* of a limiter, of a counter */
@@ -29,29 +29,29 @@ typedef struct house_statuses {
    * not known. */
   bool passes;
   int also; /* another permitted status; 0: none */
-} house_statuses_t;
+} op_statuses_t;
 
 /* Its client asks as that user, with that password; NULL: the default one. */
-house_t *house_open(server_t *server, const char *user, const char *password);
+op_set_t *op_set_open(server_t *server, const char *user, const char *password);
 /* And one that was started for it. */
-void house_close(house_t *house);
+void op_set_close(op_set_t *op_set);
 
 /* Holds what is to be held, and uses everything once. */
-void house_move_in(house_t *house);
+void op_set_use_all(op_set_t *op_set);
 
 /* Runs all operations: each must end with its status in `expected`, and the detail of each refusal
  * must contain `says` (NULL: any). */
-void house_expect(house_t *house, const char *name, const house_statuses_t *expected,
-                  const char *says);
+void op_set_expect(op_set_t *op_set, const char *name, const op_statuses_t *expected,
+                   const char *says);
 
 /* The server accepts commands again: held locks are held, released ones are free, all operations
  * work, and no refused operation had an effect. */
-void house_expect_well(house_t *house);
+void op_set_expect_recovered(op_set_t *op_set);
 
 /* Each operation alone; its status, with the detail kept. A call whose time ended during retries
  * is repeated. */
-int house_acquire(house_t *house);
-int house_take(house_t *house);
-int house_add(house_t *house);
+int op_set_acquire(op_set_t *op_set);
+int op_set_take(op_set_t *op_set);
+int op_set_add(op_set_t *op_set);
 
-#endif /* TEST_SUPPORT_LOAD_HOUSE_H */
+#endif /* TEST_SUPPORT_LOAD_OP_SET_H */
