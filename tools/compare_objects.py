@@ -28,8 +28,10 @@ OPTIONS = [
 ]
 
 
-def run(*command, cwd=ROOT):
-    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+def run(*command, cwd=ROOT, **env):
+    result = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **env}
+    )
     if result.returncode != 0:
         words = " ".join(map(str, command[:4]))
         sys.exit(f"{words}: failed\n{result.stdout[-4000:]}{result.stderr}")
@@ -48,7 +50,8 @@ def objects_of(commit, tree, options):
         build = tree / "build"
         run("meson", "setup", build, *OPTIONS, *options, cwd=tree)
         rows = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-        run("ninja", "-C", build, *[row["output"] for row in rows])
+        # Without a repository, bench/commit.gen.h does not name the commit.
+        run("ninja", "-C", build, *[row["output"] for row in rows], GIT_DIR=os.devnull)
         return {
             (os.path.relpath(build / row["file"], tree), row["output"]): hashlib.sha256(
                 (build / row["output"]).read_bytes()

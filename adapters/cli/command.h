@@ -100,8 +100,8 @@ typedef struct example {
 /* An array of examples that ends with {0}. */
 #define EXAMPLES(...) ((const example_t[]){__VA_ARGS__, {0}})
 
-/* A command, or one that consists of others ("bloom add"). Those have name, summary, text, examples
- * and parts only. */
+/* A command, or a subcommand such as "bloom add". A command with subcommands has only a name, a
+ * summary, a text, examples and its subcommands. */
 struct command {
   const char *name;
   /* As usage prints them: "KEY [N]", "NAME [ITEM]...", without "-- COMMAND"; NULL: none. The number
@@ -111,7 +111,7 @@ struct command {
   const char *text;          /* paragraphs, separated by "\n\n"; NULL: none */
   const example_t *examples; /* NULL: none */
   const option_t *options;   /* its own; NULL: none. Those that all commands have are in common.c */
-  const command_t *parts;    /* ends with {0}; NULL: none */
+  const command_t *subcommands;   /* ends with {0}; NULL: none */
   const char *(*words)(size_t i); /* all values of an argument; NULL behind the last one */
   command_runs_t runs;
   unsigned urls;    /* how many servers it may ask; 0: one, if it has a begin */

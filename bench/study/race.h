@@ -1,5 +1,5 @@
-/* So many operations on a fixture, a number of them pending at any time: each is begun anew where it
- * ends. */
+/* Runs operations on a fixture, with a fixed number of pending ones: the end of each begins the
+ * next one. */
 #ifndef BENCH_RACE_H
 #define BENCH_RACE_H
 

@@ -283,7 +283,7 @@ static const option_t change_options[] = {KEY_OPTIONS, TTL_OPTION, {0}};
     __VA_ARGS__                                                                                    \
   }
 
-static const command_t parts[] = {
+static const command_t subcommands[] = {
     {
         .name = "check",
         .arguments = "KEY ID PERMISSION...",
@@ -359,5 +359,5 @@ const command_t allow_command = {
     .examples = EXAMPLES(
         {"Make a user a moderator, and list all permissions",
          "belay allow grant forum 17 write --names read,write,invite; belay allow list forum"}),
-    .parts = parts,
+    .subcommands = subcommands,
 };

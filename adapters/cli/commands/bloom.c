@@ -334,7 +334,7 @@ static void begin_delete(harness_t *h) {
   read_filter(h, on_found_for_delete);
 }
 
-static const command_t parts[] = {
+static const command_t subcommands[] = {
     {
         .name = "create",
         .arguments = "NAME",
@@ -410,5 +410,5 @@ const command_t bloom_command = {
     .examples = EXAMPLES(
         {"Lines that no machine has seen before",
          "belay bloom create lines --capacity 1000000; tail -f log | belay bloom add lines"}),
-    .parts = parts,
+    .subcommands = subcommands,
 };

@@ -155,7 +155,7 @@ static void begin_delete(harness_t *h) {
     harness_ok(h, belay_counter_delete(counter, &h->request, h->items[0], on_deleted));
 }
 
-static const command_t parts[] = {
+static const command_t subcommands[] = {
     {
         .name = "add",
         .arguments = "KEY [N]",
@@ -206,5 +206,5 @@ const command_t count_command = {
             "result would leave that range changes nothing, and is an error.",
     .examples =
         EXAMPLES({"Count the restarts of this machine", "belay count add restarts::$(hostname)"}),
-    .parts = parts,
+    .subcommands = subcommands,
 };

@@ -123,7 +123,7 @@ static int run_decode(const arguments_t *arguments) {
   return STATUS_YES;
 }
 
-static const command_t parts[] = {
+static const command_t subcommands[] = {
     {
         .name = "decode",
         .arguments = "ID",
@@ -204,5 +204,5 @@ const command_t id_command = {
     .summary = "unique ids: numbers and UUIDs",
     .examples = EXAMPLES(
         {"When an id was made", "date -d @$(belay id decode $ID --json | jq .unix_ms/1000)"}),
-    .parts = parts,
+    .subcommands = subcommands,
 };

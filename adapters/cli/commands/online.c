@@ -205,7 +205,7 @@ static const option_t site_options[] = {
     use, go                                                                                        \
   }
 
-static const command_t parts[] = {
+static const command_t subcommands[] = {
     {
         .name = "beat",
         .arguments = "SITE MEMBER...",
@@ -281,5 +281,5 @@ const command_t online_command = {
             "with an error.",
     .examples =
         EXAMPLES({"The number of users in the last five minutes", "belay online count shop"}),
-    .parts = parts,
+    .subcommands = subcommands,
 };

@@ -218,7 +218,7 @@ static const option_t board_options[] = {BOARD_OPTIONS, {0}};
     __VA_ARGS__                                                                                    \
   }
 
-static const command_t parts[] = {
+static const command_t subcommands[] = {
     {
         .name = "add",
         .arguments = "BOARD MEMBER [N]",
@@ -315,5 +315,5 @@ const command_t rank_command = {
         EXAMPLES({"Add points, and print the best three",
                   "belay rank add points ada 5; belay rank top points 3"},
                  {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),
-    .parts = parts,
+    .subcommands = subcommands,
 };

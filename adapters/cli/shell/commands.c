@@ -22,8 +22,8 @@ const command_t *const commands[] = {
 
 const command_t *command_parent(const command_t *command) {
   for (size_t i = 0; commands[i] != NULL; i++)
-    for (const command_t *part = commands[i]->parts; part != NULL && part->name != NULL; part++)
-      if (part == command)
+    for (const command_t *sub = commands[i]->subcommands; sub != NULL && sub->name != NULL; sub++)
+      if (sub == command)
         return commands[i];
   return NULL;
 }
@@ -35,10 +35,10 @@ const command_t *command_named(const char *name) {
   return NULL;
 }
 
-const command_t *command_part(const command_t *command, const char *name) {
-  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
-    if (strcmp(part->name, name) == 0)
-      return part;
+const command_t *command_find_subcommand(const command_t *command, const char *name) {
+  for (const command_t *sub = command->subcommands; sub != NULL && sub->name != NULL; sub++)
+    if (strcmp(sub->name, name) == 0)
+      return sub;
   return NULL;
 }
 
@@ -72,10 +72,10 @@ const char *command_usage(const command_t *command) {
   static const char *const runs[] = {"", " [-- COMMAND [ARGUMENT]...]",
                                      " -- COMMAND [ARGUMENT]..."};
   size_t n = (size_t)snprintf(usage, sizeof usage, "belay %s", command_full_name(command));
-  if (command->parts != NULL) {
-    for (const command_t *part = command->parts; part->name != NULL; part++)
-      n += (size_t)snprintf(usage + n, sizeof usage - n, "%s%s", part == command->parts ? " " : "|",
-                            part->name);
+  if (command->subcommands != NULL) {
+    for (const command_t *sub = command->subcommands; sub->name != NULL; sub++)
+      n += (size_t)snprintf(usage + n, sizeof usage - n, "%s%s",
+                            sub == command->subcommands ? " " : "|", sub->name);
     (void)snprintf(usage + n, sizeof usage - n, " ...");
   } else
     (void)snprintf(usage + n, sizeof usage - n, "%s%s [OPTION]...%s",
@@ -93,16 +93,16 @@ static const char *name_of(const char *word) {
   return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "version" : word;
 }
 
-/* Return the names of the parts: "add, get or set". */
-static const char *names_of(const command_t *parts) {
+/* Return the names of the subcommands: "add, get or set". */
+static const char *names_of(const command_t *subcommands) {
   static char text[256];
   size_t len = 0;
-  for (const command_t *part = parts; part->name != NULL && len < sizeof text; part++)
+  for (const command_t *sub = subcommands; sub->name != NULL && len < sizeof text; sub++)
     len += (size_t)snprintf(text + len, sizeof text - len, "%s%s",
-                            part == parts          ? ""
-                            : part[1].name == NULL ? " or "
-                                                   : ", ",
-                            part->name);
+                            sub == subcommands    ? ""
+                            : sub[1].name == NULL ? " or "
+                                                  : ", ",
+                            sub->name);
   return text;
 }
 
@@ -119,7 +119,7 @@ const command_t *command_find(int *argc, char ***argv) {
   }
   --*argc;
   ++*argv;
-  if (command->parts == NULL)
+  if (command->subcommands == NULL)
     return command;
   if (*argc > 0 && strcmp(name_of(**argv), "help") == 0)
     common.help = true;
@@ -127,14 +127,14 @@ const command_t *command_find(int *argc, char ***argv) {
     return command;
   out_name(command->name);
   if (*argc == 0) {
-    complain("%s is missing\nusage: %s", names_of(command->parts), command_usage(command));
+    complain("%s is missing\nusage: %s", names_of(command->subcommands), command_usage(command));
     return NULL;
   }
-  const command_t *part = command_part(command, **argv);
-  if (part == NULL)
+  const command_t *sub = command_find_subcommand(command, **argv);
+  if (sub == NULL)
     complain("there is no such command: %s is followed by %s", command->name,
-             names_of(command->parts));
+             names_of(command->subcommands));
   --*argc;
   ++*argv;
-  return part;
+  return sub;
 }

@@ -8,14 +8,14 @@
  * NAME_command. */
 extern const command_t *const commands[];
 
-/* Return the command that has this part, or NULL. */
+/* Return the command that has this subcommand, or NULL. */
 const command_t *command_parent(const command_t *command);
 
 /* Return the command of that name, or NULL. */
 const command_t *command_named(const char *name);
 
 /* Return the command's part of that name, or NULL. */
-const command_t *command_part(const command_t *command, const char *name);
+const command_t *command_find_subcommand(const command_t *command, const char *name);
 
 /* Return the name with that of the parent: "count add". Valid to the next call. */
 const char *command_full_name(const command_t *command);

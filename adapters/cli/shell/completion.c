@@ -32,8 +32,8 @@ static place_t find_place(size_t n, char **words) {
     } else if (words[i][0] == '-') {
       const option_t *option = option_of_word(&set, words[i], &next);
       at.option = next ? option : NULL;
-    } else if (command_part(at.command, words[i]) != NULL) {
-      at.command = command_part(at.command, words[i]);
+    } else if (command_find_subcommand(at.command, words[i]) != NULL) {
+      at.command = command_find_subcommand(at.command, words[i]);
     }
   }
   return at;
@@ -63,8 +63,8 @@ static void offer_words(const command_t *command) {
     (void)printf("%s\t%s\n", commands[i]->name, commands[i]->summary);
   if (command == NULL)
     return;
-  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
-    (void)printf("%s\t%s\n", part->name, part->summary);
+  for (const command_t *sub = command->subcommands; sub != NULL && sub->name != NULL; sub++)
+    (void)printf("%s\t%s\n", sub->name, sub->summary);
   for (size_t i = 0; command->words != NULL && (word = command->words(i)) != NULL; i++)
     (void)puts(word);
 }

@@ -108,14 +108,14 @@ static void print_command(const command_t *command) {
   print_paragraphs(command->text);
   if (command->words != NULL)
     print_words_of(command);
-  if (command->parts != NULL)
+  if (command->subcommands != NULL)
     (void)putchar('\n');
-  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
-    print_summary(part);
-  if (command->parts == NULL)
+  for (const command_t *sub = command->subcommands; sub != NULL && sub->name != NULL; sub++)
+    print_summary(sub);
+  if (command->subcommands == NULL)
     print_options("options", command->options);
   print_examples(command->examples);
-  if (command->parts != NULL)
+  if (command->subcommands != NULL)
     return;
   if (command_urls(command) > 0)
     print_options("the server", common_server_options);

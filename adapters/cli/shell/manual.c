@@ -156,8 +156,8 @@ static void print_command(const command_t *command) {
     print_line(e->line);
     (void)puts(".RE\n.fi");
   }
-  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
-    print_command(part);
+  for (const command_t *sub = command->subcommands; sub != NULL && sub->name != NULL; sub++)
+    print_command(sub);
 }
 
 static void print_statuses(void) {

@@ -13,7 +13,7 @@
 #define PART ((size_t)512) /* items in one call */
 #define WITH_MEMBERS (BELAY__DEDUP_IS(SET) | BELAY__DEDUP_IS(WINDOW) | BELAY__DEDUP_IS(BITMAP))
 
-typedef struct batch batch_t;
+typedef struct op_args op_args_t;
 
 /* An operation on items. */
 typedef struct verb {
@@ -24,10 +24,10 @@ typedef struct verb {
   const belay__request_ops_t *ops;
   const belay__request_ops_t *count_ops; /* Ops for a COUNT; NULL: the same as ops */
   /* Make the call for n of the items; NULL if memory is out. */
-  belay__call_t *(*make)(const batch_t *batch, const belay_bytes_t *items, size_t n);
+  belay__call_t *(*make)(const op_args_t *args, const belay_bytes_t *items, size_t n);
 } verb_t;
 
-struct batch {
+struct op_args {
   const verb_t *verb;
   belay_dedup_t *dedup;
   belay_bytes_t key;
@@ -51,71 +51,71 @@ static bool is_number(const belay_bytes_t *item, uint64_t max) {
   return n <= max;
 }
 
-static int check_items(const batch_t *batch) {
-  const belay_dedup_t *dedup = batch->dedup;
+static int check_items(const op_args_t *args) {
+  const belay_dedup_t *dedup = args->dedup;
   uint64_t max = dedup->options.max_offset;
-  int error = belay__handle_check_array(&dedup->handle, "item", batch->items, batch->n,
-                                        batch->verb->max, 0, BELAY_DEDUP_ITEM_MAX);
+  int error = belay__handle_check_array(&dedup->handle, "item", args->items, args->n,
+                                        args->verb->max, 0, BELAY_DEDUP_ITEM_MAX);
   if (dedup->options.kind != BELAY_DEDUP_BITMAP)
     return error;
-  for (size_t i = 0; i < batch->n && error == 0; i++)
-    if (!is_number(&batch->items[i], max))
+  for (size_t i = 0; i < args->n && error == 0; i++)
+    if (!is_number(&args->items[i], max))
       error = belay__invalid(dedup->handle.client->belay, "item: not a number from 0 to %llu",
                              (unsigned long long)max);
   return error;
 }
 
-static int check(const batch_t *batch, const belay_request_t *request, bool has_cb) {
-  const belay_dedup_t *dedup = batch->dedup;
-  int error = belay__dedup_check(dedup, request, batch->verb->kinds, has_cb);
+static int check(const op_args_t *args, const belay_request_t *request, bool has_cb) {
+  const belay_dedup_t *dedup = args->dedup;
+  int error = belay__dedup_check(dedup, request, args->verb->kinds, has_cb);
   if (error == 0)
-    error = belay__handle_check_key(&dedup->handle, request, batch->key, has_cb);
+    error = belay__handle_check_key(&dedup->handle, request, args->key, has_cb);
   if (error == 0)
-    error = check_items(batch);
-  if (error == 0 && batch->verb->once)
-    error = belay__check_bytes(dedup->handle.client->belay, "op_id", batch->op_id, 1,
+    error = check_items(args);
+  if (error == 0 && args->verb->once)
+    error = belay__check_bytes(dedup->handle.client->belay, "op_id", args->op_id, 1,
                                BELAY_DEDUP_OP_ID_MAX);
   return error;
 }
 
 static belay__call_t *make_part(belay__operation_t *operation, size_t i, const void *arg) {
-  const batch_t *batch = arg;
-  size_t at = i * PART, left = batch->n - at;
+  const op_args_t *args = arg;
+  size_t at = i * PART, left = args->n - at;
   (void)operation;
-  return batch->verb->make(batch, batch->items + at, left < PART ? left : PART);
+  return args->verb->make(args, args->items + at, left < PART ? left : PART);
 }
 
-static int start(batch_t batch, belay_request_t *request, void (*cb)(void)) {
-  belay_dedup_t *dedup = batch.dedup;
-  const verb_t *verb = batch.verb;
+static int start(op_args_t args, belay_request_t *request, void (*cb)(void)) {
+  belay_dedup_t *dedup = args.dedup;
+  const verb_t *verb = args.verb;
   belay__operation_t *operation;
-  int error = check(&batch, request, cb != NULL);
+  int error = check(&args, request, cb != NULL);
   if (error != 0)
     return error;
-  batch.op_ttl_ms = belay__request_keep_ms(dedup->handle.client, request, dedup->options.op_ttl_ms);
+  args.op_ttl_ms = belay__request_keep_ms(dedup->handle.client, request, dedup->options.op_ttl_ms);
   bool count = dedup->options.kind == BELAY_DEDUP_COUNT && verb->count_ops != NULL;
   error = belay__handle_begin(&dedup->handle, request, count ? verb->count_ops : verb->ops, cb,
                               &operation);
   if (error != 0)
     return error;
-  if (verb->many && belay__request_room(operation, batch.n * sizeof(belay_dedup_verdict_t)) == NULL)
+  if (verb->many && belay__request_room(operation, args.n * sizeof(belay_dedup_verdict_t)) == NULL)
     return belay__request_begun(operation, BELAY_ENOMEM);
-  size_t parts = (batch.n + PART - 1) / PART;
+  size_t parts = (args.n + PART - 1) / PART;
   return belay__request_begun(operation,
-                              belay__request_send_each(operation, parts, make_part, &batch));
+                              belay__request_send_each(operation, parts, make_part, &args));
 }
 
 /* Return the number of words of one item in a call. With `command`, an item of a bitmap is
  * "SET u1 N 1" or "GET u1 N". Otherwise an item is one word. */
-static size_t words_of(const batch_t *batch, const char *command) {
-  if (batch->dedup->options.kind != BELAY_DEDUP_BITMAP || command == NULL)
+static size_t words_of(const op_args_t *args, const char *command) {
+  if (args->dedup->options.kind != BELAY_DEDUP_BITMAP || command == NULL)
     return 1;
   return *command == 'S' ? 4 : 3;
 }
 
-static void put_items(const batch_t *batch, const char *command, belay__call_t *call,
+static void put_items(const op_args_t *args, const char *command, belay__call_t *call,
                       const belay_bytes_t *items, size_t n) {
-  size_t words = words_of(batch, command);
+  size_t words = words_of(args, command);
   for (size_t i = 0; i < n; i++) {
     if (words > 1) {
       belay__call_arg(call, command, 3);
@@ -213,23 +213,23 @@ static uint64_t hash_of(const belay_bytes_t *items, size_t n) {
 }
 
 /* Add the key of the answer that is stored under the operation id. */
-static void put_answer_key(const batch_t *batch, belay__call_t *call) {
+static void put_answer_key(const op_args_t *args, belay__call_t *call) {
   char tail[3 * BELAY_DEDUP_KEY_MAX + 16] = "}::";
-  size_t n = 3 + belay__key_escape(tail + 3, batch->key.data, batch->key.len);
+  size_t n = 3 + belay__key_escape(tail + 3, args->key.data, args->key.len);
   memcpy(tail + n, "::op::", sizeof "::op::");
-  belay__handle_arg_id(&batch->dedup->handle, call, (belay_bytes_t){0}, tail, batch->op_id);
+  belay__handle_arg_id(&args->dedup->handle, call, (belay_bytes_t){0}, tail, args->op_id);
 }
 
 /* Add the words between the key of the set and the items in a call of a mark script: with an
  * operation id the key of the stored answer, then the options. */
-static void put_options(const batch_t *batch, belay__call_t *call, const belay_bytes_t *items,
+static void put_options(const op_args_t *args, belay__call_t *call, const belay_bytes_t *items,
                         size_t n) {
   static const char *const letters[] = {
       [BELAY_DEDUP_SET] = "s", [BELAY_DEDUP_COUNT] = "c", [BELAY_DEDUP_BITMAP] = "b"};
-  const belay_dedup_options_t *o = &batch->dedup->options;
+  const belay_dedup_options_t *o = &args->dedup->options;
   char hash[17] = "";
-  if (batch->verb->once) {
-    put_answer_key(batch, call);
+  if (args->verb->once) {
+    put_answer_key(args, call);
     (void)snprintf(hash, sizeof hash, "%016llx", (unsigned long long)hash_of(items, n));
   }
   if (o->kind == BELAY_DEDUP_WINDOW) {
@@ -242,30 +242,30 @@ static void put_options(const batch_t *batch, belay__call_t *call, const belay_b
     belay__call_arg_int(call, o->ttl_ms);
     belay__call_arg_int(call, o->extend_ttl);
   }
-  belay__call_arg_int(call, batch->op_ttl_ms);
+  belay__call_arg_int(call, args->op_ttl_ms);
   belay__call_arg_text(call, hash);
 }
 
 /* One command suffices without a ttl and an operation id, for one item of a SET or a COUNT, or for
  * any items of a BITMAP. Otherwise a script is needed. */
-static belay__call_t *make_mark(const batch_t *batch, const belay_bytes_t *items, size_t n) {
+static belay__call_t *make_mark(const op_args_t *args, const belay_bytes_t *items, size_t n) {
   static const char *const commands[] = {
       [BELAY_DEDUP_SET] = "SADD", [BELAY_DEDUP_COUNT] = "PFADD", [BELAY_DEDUP_BITMAP] = "BITFIELD"};
-  const belay__handle_t *handle = &batch->dedup->handle;
-  const belay_dedup_options_t *o = &batch->dedup->options;
-  bool window = o->kind == BELAY_DEDUP_WINDOW, once = batch->verb->once;
+  const belay__handle_t *handle = &args->dedup->handle;
+  const belay_dedup_options_t *o = &args->dedup->options;
+  bool window = o->kind == BELAY_DEDUP_WINDOW, once = args->verb->once;
   bool plain =
-      !window && o->ttl_ms == 0 && !once && (batch->n == 1 || o->kind == BELAY_DEDUP_BITMAP);
-  size_t words = n * words_of(batch, "SET");
+      !window && o->ttl_ms == 0 && !once && (args->n == 1 || o->kind == BELAY_DEDUP_BITMAP);
+  size_t words = n * words_of(args, "SET");
   const belay__script_t *script =
       window ? &belay__script_dedup_window_mark : &belay__script_dedup_mark;
   belay__call_t *call =
       plain ? belay__handle_command(handle, commands[o->kind], 2 + words)
             : belay__handle_script(handle, script, once ? 2 : 1, (window ? 6 : 5) + words);
-  belay__dedup_arg_key(batch->dedup, call, batch->key);
+  belay__dedup_arg_key(args->dedup, call, args->key);
   if (!plain)
-    put_options(batch, call, items, n);
-  put_items(batch, "SET", call, items, n);
+    put_options(args, call, items, n);
+  put_items(args, "SET", call, items, n);
   return call;
 }
 
@@ -276,7 +276,7 @@ int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, belay_bytes
                               .ops = &mark_ops,
                               .count_ops = &mark_again_ops,
                               .make = make_mark};
-  return start((batch_t){&mark, dedup, key, &item, .n = 1}, request, BELAY__CB(cb));
+  return start((op_args_t){&mark, dedup, key, &item, .n = 1}, request, BELAY__CB(cb));
 }
 
 int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
@@ -287,7 +287,7 @@ int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, belay_
                                    .ops = &many_ops,
                                    .count_ops = &many_again_ops,
                                    .make = make_mark};
-  return start((batch_t){&mark_many, dedup, key, items, .n = n}, request, BELAY__CB(cb));
+  return start((op_args_t){&mark_many, dedup, key, items, .n = n}, request, BELAY__CB(cb));
 }
 
 int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
@@ -302,7 +302,7 @@ int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, belay_
     int error = belay__dedup_check(dedup, request, BELAY__DEDUP_ALL, cb != NULL);
     return error != 0 ? error : belay__invalid(dedup->handle.client->belay, "once: NULL");
   }
-  return start((batch_t){&mark_once, dedup, key, once->items, once->n, .op_id = once->op_id},
+  return start((op_args_t){&mark_once, dedup, key, once->items, once->n, .op_id = once->op_id},
                request, BELAY__CB(cb));
 }
 
@@ -317,28 +317,28 @@ static const belay__request_ops_t seen_ops = {
 static const belay__request_ops_t seen_many_ops = {
     .read = read_seen, .notify = notify_many, .idempotent = true};
 
-static belay__call_t *make_seen(const batch_t *batch, const belay_bytes_t *items, size_t n) {
-  const belay__handle_t *handle = &batch->dedup->handle;
-  belay_dedup_kind_t kind = batch->dedup->options.kind;
+static belay__call_t *make_seen(const op_args_t *args, const belay_bytes_t *items, size_t n) {
+  const belay__handle_t *handle = &args->dedup->handle;
+  belay_dedup_kind_t kind = args->dedup->options.kind;
   belay__call_t *call;
   if (kind == BELAY_DEDUP_BITMAP)
-    call = belay__handle_command(handle, "BITFIELD_RO", 2 + n * words_of(batch, "GET"));
-  else if (kind == BELAY_DEDUP_SET && batch->n == 1)
+    call = belay__handle_command(handle, "BITFIELD_RO", 2 + n * words_of(args, "GET"));
+  else if (kind == BELAY_DEDUP_SET && args->n == 1)
     call = belay__handle_command(handle, "SISMEMBER", 3);
   else
     call = belay__handle_script(handle,
                                 kind == BELAY_DEDUP_WINDOW ? &belay__script_dedup_window_seen
                                                            : &belay__script_dedup_seen,
                                 1, n);
-  belay__dedup_arg_key(batch->dedup, call, batch->key);
-  put_items(batch, "GET", call, items, n);
+  belay__dedup_arg_key(args->dedup, call, args->key);
+  put_items(args, "GET", call, items, n);
   return belay__call_stale(call);
 }
 
 int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
                      belay_bytes_t item, belay_dedup_cb cb) {
   static const verb_t seen = {.kinds = WITH_MEMBERS, .max = 1, .ops = &seen_ops, .make = make_seen};
-  return start((batch_t){&seen, dedup, key, &item, .n = 1}, request, BELAY__CB(cb));
+  return start((op_args_t){&seen, dedup, key, &item, .n = 1}, request, BELAY__CB(cb));
 }
 
 int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
@@ -348,7 +348,7 @@ int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, belay_
                                    .many = true,
                                    .ops = &seen_many_ops,
                                    .make = make_seen};
-  return start((batch_t){&seen_many, dedup, key, items, .n = n}, request, BELAY__CB(cb));
+  return start((op_args_t){&seen_many, dedup, key, items, .n = n}, request, BELAY__CB(cb));
 }
 
 static int read_forgotten(belay__operation_t *operation, const belay__call_t *call,
@@ -366,9 +366,9 @@ static int read_forgotten(belay__operation_t *operation, const belay__call_t *ca
 static const belay__request_ops_t forget_ops = {.read = read_forgotten,
                                                 .notify = belay__request_notify_count};
 
-static belay__call_t *make_forget(const batch_t *batch, const belay_bytes_t *items, size_t n) {
-  const belay__handle_t *handle = &batch->dedup->handle;
-  belay_dedup_kind_t kind = batch->dedup->options.kind;
+static belay__call_t *make_forget(const op_args_t *args, const belay_bytes_t *items, size_t n) {
+  const belay__handle_t *handle = &args->dedup->handle;
+  belay_dedup_kind_t kind = args->dedup->options.kind;
   belay__call_t *call =
       kind == BELAY_DEDUP_SET
           ? belay__handle_command(handle, "SREM", 2 + n)
@@ -376,8 +376,8 @@ static belay__call_t *make_forget(const batch_t *batch, const belay_bytes_t *ite
                                  kind == BELAY_DEDUP_BITMAP ? &belay__script_dedup_bitmap_forget
                                                             : &belay__script_dedup_window_forget,
                                  1, n);
-  belay__dedup_arg_key(batch->dedup, call, batch->key);
-  put_items(batch, NULL, call, items, n);
+  belay__dedup_arg_key(args->dedup, call, args->key);
+  put_items(args, NULL, call, items, n);
   return call;
 }
 
@@ -385,5 +385,5 @@ int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, belay_byt
                        const belay_bytes_t *items, size_t n, belay_dedup_count_cb cb) {
   static const verb_t forget = {
       .kinds = WITH_MEMBERS, .max = BELAY_DEDUP_ITEMS_MAX, .ops = &forget_ops, .make = make_forget};
-  return start((batch_t){&forget, dedup, key, items, .n = n}, request, BELAY__CB(cb));
+  return start((op_args_t){&forget, dedup, key, items, .n = n}, request, BELAY__CB(cb));
 }

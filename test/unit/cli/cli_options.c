@@ -176,7 +176,7 @@ static void check_option(const option_set_t *set, const option_t *option) {
 static void check_command(const command_t *command) {
   bool letters[256] = {false};
   option_set_t set = options_of(command);
-  assert_int_equal((command->run != NULL) + (command->begin != NULL), command->parts == NULL);
+  assert_int_equal((command->run != NULL) + (command->begin != NULL), command->subcommands == NULL);
   size_t most, least = command_arguments(command, &most);
   assert_true(least <= most);
   assert_true((most > 0) == (command->arguments != NULL));
@@ -191,14 +191,14 @@ static void check_command(const command_t *command) {
   }
 }
 
-/* Each option and each letter is unique; each command has either a function or parts. */
+/* Each option and each letter is unique; each command has either a function or subcommands. */
 TEST(all_commands) {
   for (size_t i = 0; commands[i] != NULL; i++) {
     assert_true(i == 0 || strcmp(commands[i - 1]->name, commands[i]->name) < 0);
     check_command(commands[i]);
-    for (const command_t *part = commands[i]->parts; part != NULL && part->name != NULL; part++) {
-      check_command(part);
-      assert_ptr_equal(command_parent(part), commands[i]);
+    for (const command_t *sub = commands[i]->subcommands; sub != NULL && sub->name != NULL; sub++) {
+      check_command(sub);
+      assert_ptr_equal(command_parent(sub), commands[i]);
     }
   }
 }
