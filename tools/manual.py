@@ -19,7 +19,8 @@ def clean(comment):
 
 def scan(text):
     """Yield (comment, is_doc, code) for each top-level part of a header."""
-    text = re.sub(r"^\s*#\s*(ifdef|ifndef|if|else|elif|endif|include|undef)\b.*$", "", text, flags=re.M)
+    conditions = r"^\s*#\s*(ifdef|ifndef|if|else|elif|endif|include|undef)\b.*$"
+    text = re.sub(conditions, "", text, flags=re.M)
     text = re.sub(r'^extern "C" \{$|^\}$', "", text, flags=re.M)
     at, comment = 0, ""
     while at < len(text):
@@ -255,7 +256,9 @@ def table(rows):
     cells = [[inline(cell.strip()) for cell in row.strip("|").split("|")] for row in rows]
     del cells[1]  # the line of dashes
     lines = [".TS", "tab(|) allbox;", " ".join("lx" for _ in cells[0]) + "."]
-    return lines + ["|".join("T{\n" + cell + "\nT}" for cell in row) for row in cells] + [".TE", ".PP"]
+    for row in cells:
+        lines.append("|".join("T{\n" + cell + "\nT}" for cell in row))
+    return lines + [".TE", ".PP"]
 
 
 def guide(path, name, version):
