@@ -132,7 +132,8 @@ static void on_worked(belay_sweep_t *sweep) {
   finish_step(sweep);
 }
 
-/* A reply after the end of the run is ignored. */
+/* Continues the run after the success of a request, and backs off after an error. A result that
+ * arrives after the end of the run changes nothing but sweep->since. */
 void belay__sweep_notify(belay_request_t *request, void (*cb)(void),
                          const belay__answer_t *answer) {
   belay_sweep_t *sweep = answer->context;

@@ -206,9 +206,10 @@ static state_t lookup_answered(belay__load_t *load) {
                                                                    : end_or_look_up(load);
 }
 
-/* The loader has returned a value. The value serves the waiters from before LOADING at once, before
- * it is stored. In an outage the value is not stored, and waiters that joined during the load cause
- * another load, unless one of them could reach the server. */
+/* The loader has returned a value. Waiters that joined before LOADING get the value at once, before
+ * it is stored. Waiters that joined during LOADING need a value that is read or loaded later. The
+ * value of an unstored load is not stored. Then these waiters get a new lookup. In an outage they
+ * get another unstored load, unless the server has answered a lookup (load->server_reached). */
 static state_t value_loaded(belay__load_t *load) {
   belay__load_serve(load, load->loaded_seq,
                     belay__cache_serve(load->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));

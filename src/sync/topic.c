@@ -90,7 +90,8 @@ static size_t size_of(const message_t *message) {
   return sizeof *message + message->len;
 }
 
-/* Takes the first message out of the queue. The caller frees it with free_message(). */
+/* Takes the first message out of the queue, which is not empty. The caller frees the message with
+ * free_message(). */
 static message_t *pop_message(belay_subscription_t *subscription) {
   message_t *message = BELAY__CONTAINER(belay__list_pop(&subscription->queue), message_t, node);
   subscription->bytes -= size_of(message);

@@ -63,7 +63,7 @@ typedef struct belay__channels {
 /* A refusal of the server. */
 typedef struct belay__refused {
   int error;
-  size_t key_len; /* Bytes at the start of the text that are a key and its separator */
+  size_t key_len; /* Bytes of the key and separator at the start of `text`; 0: no key there */
   char text[BELAY__WORDS_MAX];
 } belay__refused_t;
 

@@ -183,12 +183,16 @@ static inline belay__bloom_op_t *belay__bloom_op(belay__operation_t *operation) 
 int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation);
 
 /* PARKED: a key is missing, or does not have op->generation. Read the configuration again, in a
- * step of its own that also sends n calls which make_stray builds. A kind's next returns the
- * result of this function.
+ * step of its own that also sends n calls. make_stray builds these calls: each deletes a segment
+ * that an add has created without a header. A kind's ops->next returns the result of this function.
  *
- * While op->rereading, belay__bloom_read_config_again() reads the replies, and
- * belay__bloom_reread_done() is the next of the operation. The operation ends with BELAY_EMISMATCH
- * (the filter has other options) or BELAY_ELOST, or it starts again under the new generation. */
+ * While op->rereading is true, belay__bloom_read_config_again() reads the replies, and
+ * belay__bloom_reread_done() does the work of ops->next. The operation starts again if the filter
+ * has a new generation, at most BELAY__BLOOM_TRIES times. Otherwise it ends with:
+ *
+ * - BELAY_EMISMATCH: the filter has other options.
+ * - BELAY_ELOST: the configuration is gone, keys of the present generation are gone, or the
+ *   generation has changed too often. */
 int belay__bloom_reread_config(belay__operation_t *operation, size_t n,
                                belay__make_call_fn make_stray);
 int belay__bloom_read_config_again(belay__operation_t *operation, const belay__call_t *call,

@@ -30,9 +30,10 @@ typedef struct belay__lease_config {
 
 /* The last result of a quarantine query of the client; for lease/quorum/quarantine.c. */
 typedef struct belay__quarantine_state {
-  belay__server_info_t server; /* the server that replied to the query; epoch 0: no result yet */
-  uint32_t max_ttl;            /* longest ttl of the namespace, in ms */
-  int64_t votes_from;          /* time from which the server votes, in ns */
+  /* the server that replied to the quarantine query; server.epoch 0: no result yet */
+  belay__server_info_t server;
+  uint32_t max_ttl;   /* longest ttl of the namespace, in ms */
+  int64_t votes_from; /* time from which the server votes, in ns */
 } belay__quarantine_state_t;
 
 /* The other clients that wait for a key, as this client's last release of it showed; for

@@ -52,7 +52,8 @@ static void not_extended(belay__lease_t *lease, int status) {
   lease->failures += !refused;
 }
 
-/* Advances the next renewal, if the watchdog renews the lease. */
+/* Makes the next renewal earlier if the watchdog renews the lease: that renewal checks whether the
+ * servers still have the lease. Its time depends on `why`, see belay__lease_check_at(). */
 static belay__lease_state_t check_soon(belay__lease_t *lease, belay__check_t why) {
   uint64_t due = belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER;
   if (belay__lease_renews(lease))

@@ -197,7 +197,7 @@ typedef struct belay__acquire {
   uint32_t releases;   /* wake-ups by BELAY__WOKEN_ALL since the wait of this client began */
   uint8_t proposals;   /* fencing numbers that were proposed for this grant */
   bool woken;          /* true if a wake-up came since the attempt was sent */
-  bool retry_advanced; /* WAITING: true if a wake-up has changed the time of the next attempt */
+  bool retry_advanced; /* WAITING: true if a wake-up was used to set the time of the next attempt */
   bool turn_queued;    /* QUEUED, WAITING: true if the task has to run BELAY__EV_TURN */
   uint8_t yield;       /* the belay__yield_t for that event */
   /* true if the grant of another lease gave this lease its turn, and this lease may share it */

@@ -1,5 +1,6 @@
-/* A member of a lease: sends a command to one node, and confirms the reply. member.c has the
- * diagram. */
+/* A member of a lease: sends a command to one node and reads the reply. A positive reply may count
+ * only after a confirmation: enough replicas have the write, or the quarantine lets the server
+ * vote. member.c has the diagram. */
 #ifndef BELAY_LEASE_QUORUM_MEMBER_H
 #define BELAY_LEASE_QUORUM_MEMBER_H
 
