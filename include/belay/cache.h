@@ -27,6 +27,9 @@ extern "C" {
  *   - kept, until keep_ms after it was fresh: it is served if the load fails, is limited, or takes
  *     too long.
  *
+ * Gets of one key that begin before the first of them is sent to the server share a GET. Each still
+ * has its own time limit, cancel and result.
+ *
  * If there is no value, or none that can be decoded, it is loaded once per process. With a lock it
  * is loaded once among all processes, while the others wait.
  *
@@ -441,6 +444,7 @@ typedef struct belay_cache_stats {
   /** Loads whose result was not to be stored: after wait_ms, and while the server was away. */
   uint64_t losers;
   uint64_t joined;        /**< keys of gets that joined a load or wait of this process */
+  uint64_t shared;        /**< gets that shared the lookup of another get */
   uint64_t waits;         /**< waits of this process for the load of another process */
   uint64_t refreshes;     /**< loads for which no get waited at their start */
   uint64_t early;         /**< refreshes by beta, while the value was still fresh */

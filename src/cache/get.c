@@ -10,11 +10,13 @@
  *                                  the error, or waits for a load
  *
  * The lookups of all keys are one step of the request: all calls are sent at once. Then the request
- * is PARKED while any key waits. */
+ * is PARKED while any key waits. A get of one key that shares the lookup of another get is PARKED
+ * until that lookup ends (cache/share.h). */
 #include <string.h>
 
 #include "cache/join.h"
 #include "cache/loader.h"
+#include "cache/share.h"
 #include "cache/waiters.h"
 
 typedef struct get get_t;
@@ -36,6 +38,7 @@ typedef struct entry {
 /* State of the request, in its room. The results and the bytes of the keys follow it in memory. */
 struct get {
   belay__operation_t *operation;
+  belay__sharing_t sharing; /* of a get of one key */
   size_t n, waiting;
   uint32_t calls;
   uint8_t late; /* belay_cache_late_t */
@@ -43,6 +46,7 @@ struct get {
   /* at least one call has ended by itself; if none has, all entries get the status of the
    * request */
   bool answered;
+  uint64_t begun_at; /* host time */
   uint64_t deadline;
   belay_cache_result_t *results;
   entry_t entries[];
@@ -97,7 +101,8 @@ static void join_load(belay_cache_t *cache, entry_t *entry, belay__load_group_t 
   belay__lookup_t lookup = entry->lookup;
   cache->stats.misses++;
   begin_to_wait(entry);
-  int error = belay__load_join(cache, entry->key, &lookup, group, &entry->waiter);
+  int error =
+      belay__load_join(cache, entry->key, &lookup, entry->get->begun_at, group, &entry->waiter);
   belay__lookup_release(cache, &lookup); /* the record, if the load has not taken it */
   if (error != 0)
     set_served(entry, belay__cache_refuse(error, 0));
@@ -111,10 +116,9 @@ static void join_in_outage(belay_cache_t *cache, entry_t *entry) {
   set_served(entry, served);
   if (served.record != NULL || cache->options.away != BELAY_CACHE_AWAY_LOAD)
     return;
-  uint64_t asked_at = entry->lookup.asked_at;
   belay__lookup_release(cache, &entry->lookup);
   begin_to_wait(entry);
-  int error = belay__load_join_in_outage(cache, entry->key, asked_at, &entry->waiter);
+  int error = belay__load_join_in_outage(cache, entry->key, entry->get->begun_at, &entry->waiter);
   if (error != 0 && error != BELAY_EBUSY)
     set_served(entry, belay__cache_refuse(error, 0));
 }
@@ -200,7 +204,9 @@ static void on_failed(belay__operation_t *operation, int status) {
     fail_all(get, status);
 }
 
-static int after_failure(belay__operation_t *operation, int status) {
+/* Continues after the lookups of all keys: serves a key, or makes it wait. Returns the status of the
+ * request, or BELAY__REQUEST_PARK. */
+static int end_lookups(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   get_t *get = operation->room;
   belay__load_group_t *group = NULL;
@@ -209,8 +215,6 @@ static int after_failure(belay__operation_t *operation, int status) {
     if (group == NULL)
       return BELAY_ENOMEM;
   }
-  if (!get->answered)
-    fail_all(get, status);
   for (size_t i = 0; i < get->n; i++)
     if (get->entries[i].looked_up)
       end_lookup(cache, &get->entries[i], group);
@@ -225,6 +229,91 @@ static int after_failure(belay__operation_t *operation, int status) {
   return BELAY__REQUEST_PARK;
 }
 
+/* ---- shared lookups ---- */
+
+static int send_lookups(belay_cache_t *cache, get_t *get, uint64_t now, belay__call_t **calls);
+
+static void end_parked(belay__operation_t *operation) {
+  int status = end_lookups(operation);
+  if (status != BELAY__REQUEST_PARK)
+    belay__request_end(operation, status);
+}
+
+/* Ends a follower with a copy of the leader's lookup. */
+static void end_follower(belay__operation_t *operation, const belay__lookup_t *lookup, int failed) {
+  get_t *get = operation->room;
+  entry_t *entry = &get->entries[0];
+  get->answered = true;
+  entry->failed = failed;
+  entry->lookup = *lookup;
+  if (lookup->record != NULL)
+    belay__record_retain(lookup->record);
+  end_parked(operation);
+}
+
+/* The leader of these gets has no result for them: the first of them is the new leader. If the
+ * cache closes, all are canceled next. */
+static void choose_leader(belay_cache_t *cache, belay__list_t *followers) {
+  bool closing = cache->handle.closing || cache->handle.client->closing;
+  for (belay__list_t *node; (node = belay__list_pop(followers)) != NULL;) {
+    belay__operation_t *operation = BELAY__CONTAINER(node, belay__operation_t, queued);
+    get_t *get = operation->room;
+    belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
+    if (closing)
+      continue;
+    belay__list_splice_front(&get->sharing.followers, followers);
+    int error = send_lookups(cache, get, belay__now(operation->client->belay), calls);
+    if (error == 0)
+      return;
+    belay__list_splice_front(followers, &get->sharing.followers);
+    end_follower(operation, &get->entries[0].lookup, error);
+  }
+}
+
+/* The lookup of a leader has ended. The leader's own step consumes its lookup, so a copy is made
+ * before. A lookup that failed at the leader's deadline is repeated for the followers that have
+ * time left. */
+static void end_leader(belay__operation_t *operation) {
+  belay_cache_t *cache = operation->context;
+  belay_t *belay = operation->client->belay;
+  get_t *get = operation->room;
+  const belay__lookup_t lookup = get->entries[0].lookup;
+  int failed = get->entries[0].failed;
+  uint64_t now = failed == 0 ? 0 : belay__now(belay);
+  bool overdue = failed != 0 && now >= operation->deadline;
+  belay__list_t followers;
+  belay__list_init(&followers);
+  belay__list_splice_front(&followers, &get->sharing.followers);
+  if (lookup.record != NULL)
+    belay__record_retain(lookup.record);
+  end_parked(operation);
+  for (belay__list_t *node; (node = belay__list_pop(&followers)) != NULL;) {
+    belay__operation_t *next = BELAY__CONTAINER(node, belay__operation_t, queued);
+    if (overdue && now < next->deadline) {
+      belay__list_push_front(&followers, node);
+      choose_leader(cache, &followers);
+      break;
+    }
+    end_follower(next, &lookup, failed);
+  }
+  belay__record_release(belay, lookup.record);
+}
+
+/* ---- the ends of a step ---- */
+
+static int after_failure(belay__operation_t *operation, int status) {
+  get_t *get = operation->room;
+  if (!get->answered)
+    fail_all(get, status);
+  if (!get->one)
+    return end_lookups(operation);
+  belay__share_end(operation->context, &get->sharing);
+  if (belay__list_empty(&get->sharing.followers))
+    return end_lookups(operation);
+  end_leader(operation);
+  return BELAY__REQUEST_PARK;
+}
+
 static int after_lookups(belay__operation_t *operation) {
   return after_failure(operation, 0);
 }
@@ -232,6 +321,11 @@ static int after_lookups(belay__operation_t *operation) {
 static void on_cancel(belay__operation_t *operation, bool sent) {
   get_t *get = operation->room;
   (void)sent;
+  if (get->one) {
+    belay__list_remove(&operation->queued);
+    belay__share_end(operation->context, &get->sharing);
+    choose_leader(operation->context, &get->sharing.followers);
+  }
   belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
   for (size_t i = 0; i < get->n; i++)
     if (get->entries[i].waits)
@@ -287,7 +381,7 @@ static get_t *new_get(belay__operation_t *operation, const belay_bytes_t *keys, 
 /* Sets the deadline of the calls and that of the get. The calls have at most the client's
  * timeout_ms, and with BELAY_CACHE_AWAY_LOAD at most half of the time of the get, so that the rest
  * is left for a load. */
-static void set_deadlines(const belay_cache_t *cache, get_t *get, uint64_t now) {
+static void set_deadlines(const belay_cache_t *cache, get_t *get) {
   const belay_client_t *client = cache->handle.client;
   int64_t ms = belay__request_of(get->operation)->timeout_ms;
   if (ms == 0 || ms == BELAY_DEFAULT)
@@ -295,29 +389,51 @@ static void set_deadlines(const belay_cache_t *cache, get_t *get, uint64_t now) 
   int64_t call_ms = cache->options.away == BELAY_CACHE_AWAY_LOAD ? (ms + 1) / 2 : ms;
   if (call_ms > client->timeout_ms)
     call_ms = client->timeout_ms;
-  get->deadline = now + (uint64_t)ms * BELAY__MS;
-  get->operation->deadline = now + (uint64_t)call_ms * BELAY__MS;
+  get->deadline = get->begun_at + (uint64_t)ms * BELAY__MS;
+  get->operation->deadline = get->begun_at + (uint64_t)call_ms * BELAY__MS;
 }
 
-/* Serves keys that are fresh in the local table, and sends the lookups of all other keys. */
+/* Sends the lookups of all keys that the local table did not serve. */
 static int send_lookups(belay_cache_t *cache, get_t *get, uint64_t now, belay__call_t **calls) {
   size_t n = 0;
   for (size_t i = 0; i < get->n; i++) {
     entry_t *entry = &get->entries[i];
     entry->first = (uint32_t)n;
-    entry->looked_up = !serve_local(cache, entry, now);
     if (entry->looked_up)
       n += belay__lookup_calls(cache, &entry->lookup, BELAY__LOOKUP_AT_ANY, now, entry->key,
                                calls + n);
   }
   get->calls = (uint32_t)n;
-  if (n == 0) {
+  n = belay__lookup_add_time(cache, now, calls, n);
+  get->operation->fail_fast = belay__cache_fails_fast(cache);
+  if (get->one)
+    belay__share_lead(cache, &get->sharing);
+  int error = belay__request_send_all(get->operation, calls, n);
+  if (error != 0 && get->one)
+    belay__share_end(cache, &get->sharing);
+  return error;
+}
+
+/* Serves keys that are fresh in the local table, and looks all other keys up. */
+static int look_up(belay_cache_t *cache, get_t *get, belay__call_t **calls) {
+  bool all_served = true;
+  for (size_t i = 0; i < get->n; i++) {
+    entry_t *entry = &get->entries[i];
+    entry->looked_up = !serve_local(cache, entry, get->begun_at);
+    all_served &= !entry->looked_up;
+  }
+  if (all_served) {
     belay__request_end(get->operation, status_of(get));
     return 0;
   }
-  n = belay__lookup_add_time(cache, now, calls, n);
-  get->operation->fail_fast = belay__cache_fails_fast(cache);
-  return belay__request_send_all(get->operation, calls, n);
+  if (get->one) {
+    belay__share_init(&get->sharing, get->operation, get->entries[0].key);
+    if (belay__share_join(cache, &get->sharing)) {
+      cache->stats.shared++;
+      return 0;
+    }
+  }
+  return send_lookups(cache, get, get->begun_at, calls);
 }
 
 static int start_get(belay_cache_t *cache, belay__operation_t *operation, const belay_bytes_t *keys,
@@ -330,12 +446,12 @@ static int start_get(belay_cache_t *cache, belay__operation_t *operation, const 
   get_t *get = calls == NULL ? NULL : new_get(operation, keys, n);
   int error = BELAY_ENOMEM;
   if (get != NULL) {
-    uint64_t now = belay__now(belay);
+    get->begun_at = belay__now(belay);
     get->late = (uint8_t)late;
     get->one = one;
-    set_deadlines(cache, get, now);
+    set_deadlines(cache, get);
     belay__cache_subscribe(cache);
-    error = send_lookups(cache, get, now, calls);
+    error = look_up(cache, get, calls);
   }
   if (room > 0)
     belay__free(belay, calls, room);

@@ -27,7 +27,7 @@ static belay__load_t *new_load(belay_cache_t *cache, belay_bytes_t key, uint64_t
 }
 
 int belay__load_join(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *lookup,
-                     belay__load_group_t *group, belay__load_waiter_t *waiter) {
+                     uint64_t begun_at, belay__load_group_t *group, belay__load_waiter_t *waiter) {
   uint64_t hash;
   if (!belay__cache_loads(cache))
     return BELAY_EABSENT;
@@ -38,7 +38,7 @@ int belay__load_join(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *l
   if (load == NULL)
     return BELAY_ENOMEM;
   belay__load_take_lookup(load, lookup);
-  belay__load_add_waiter(load, waiter, lookup->asked_at);
+  belay__load_add_waiter(load, waiter, begun_at);
   load->server_reached = true;
   cache->stats.joined += !is_new;
   if (is_new) {
@@ -48,7 +48,7 @@ int belay__load_join(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *l
   return 0;
 }
 
-int belay__load_join_in_outage(belay_cache_t *cache, belay_bytes_t key, uint64_t asked_at,
+int belay__load_join_in_outage(belay_cache_t *cache, belay_bytes_t key, uint64_t begun_at,
                                belay__load_waiter_t *waiter) {
   uint64_t hash;
   belay__load_t *load = find_load(cache, key, &hash);
@@ -60,7 +60,7 @@ int belay__load_join_in_outage(belay_cache_t *cache, belay_bytes_t key, uint64_t
     load = new_load(cache, key, hash);
   if (load == NULL)
     return BELAY_ENOMEM;
-  belay__load_add_waiter(load, waiter, asked_at);
+  belay__load_add_waiter(load, waiter, begun_at);
   cache->stats.joined += !is_new;
   if (is_new)
     belay__load_begin_in_outage(load);

@@ -10,17 +10,18 @@
 bool belay__load_serve_lookup(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *lookup,
                               belay__served_t *served);
 
-/* Adds a waiter for the key after a lookup that cannot serve the get. Begins a load if none of the
- * key is running. Takes the record of the lookup if no later one was taken. group: group of a new
- * load, or NULL. Returns 0, BELAY_ENOMEM, or BELAY_EABSENT if there is no loader. */
+/* Adds a waiter for the key after a lookup that cannot serve the get. begun_at: host time at which
+ * the get began. Begins a load if none of the key is running. Takes the record of the lookup if no
+ * later one was taken. group: group of a new load, or NULL. Returns 0, BELAY_ENOMEM, or
+ * BELAY_EABSENT if there is no loader. */
 int belay__load_join(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *lookup,
-                     belay__load_group_t *group, belay__load_waiter_t *waiter);
+                     uint64_t begun_at, belay__load_group_t *group, belay__load_waiter_t *waiter);
 
-/* Adds a waiter for the key after a lookup that failed in an outage. asked_at: host time at which
- * the lookup began. Begins a load if none of the key is running; its value is not stored. Returns
+/* Adds a waiter for the key after a lookup that failed in an outage. begun_at: as above. Begins a
+ * load if none of the key is running; its value is not stored. Returns
  * 0, BELAY_ENOMEM, or BELAY_EBUSY if a new load is needed and there is no loader or max_away_loads
  * is reached. */
-int belay__load_join_in_outage(belay_cache_t *cache, belay_bytes_t key, uint64_t asked_at,
+int belay__load_join_in_outage(belay_cache_t *cache, belay_bytes_t key, uint64_t begun_at,
                                belay__load_waiter_t *waiter);
 
 /* Starts a load in the background if XFetch says so. record: a fresh record of the local table. */

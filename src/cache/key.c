@@ -30,8 +30,13 @@ belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name
   return call;
 }
 
+void belay__cache_note_write(const belay_cache_t *cache) {
+  cache->handle.client->cache_writes++;
+}
+
 belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
                                    belay_bytes_t key, size_t args) {
+  belay__cache_note_write(cache);
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, script, 2, args);
   belay__handle_arg(&cache->handle, call, key.data, key.len, "}");
@@ -82,6 +87,7 @@ belay__call_t *belay__cache_capture(const belay_cache_t *cache, belay_bytes_t ta
   unsigned char fresh[BELAY__RECORD_ID];
   if (draw_generation(cache, fresh) != 0)
     return NULL;
+  belay__cache_note_write(cache);
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, &belay__script_cache_tag, 1, 2);
   belay__handle_arg(&cache->handle, call, tag.data, tag.len, BELAY__CACHE_TAG);

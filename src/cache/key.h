@@ -24,6 +24,10 @@ belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name
 belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
                                    belay_bytes_t key, size_t args);
 
+/* Notes that a call which changes the server is about to be sent. belay__cache_script() and
+ * belay__cache_capture() note it themselves. */
+void belay__cache_note_write(const belay_cache_t *cache);
+
 /* Gets the tags of a key from options.tags: at most BELAY_CACHE_TAGS_MAX. Longer tags are cut to
  * BELAY_CACHE_TAG_MAX. */
 size_t belay__cache_tags(const belay_cache_t *cache, belay_bytes_t key,

@@ -25,8 +25,8 @@ typedef struct belay__load_group belay__load_group_t;
 struct belay__load_waiter {
   belay__list_t node;  /* in load->waiters */
   belay__load_t *load; /* NULL: not waiting */
-  /* sequence number of the load when the waiter joined; if the waiter's own lookup began before
-   * LOADING, a number less than loaded_seq */
+  /* sequence number of the load when the waiter joined; if the waiter's get began before LOADING,
+   * a number less than loaded_seq */
   uint64_t seq;
   uint64_t joined_at; /* host time at which the waiter joined */
   uint8_t late;       /* belay_cache_late_t */

@@ -13,6 +13,7 @@
  *     loader.c                       the caller's loader, groups of loads
  *        |
  *     lookup.c                       reads the record of a key from the server
+ *     share.c                        lookups that several gets share
  *     serve.c                        results of gets; writes to the local table
  *     key.c                          keys, calls, times of records
  *        |
@@ -29,6 +30,9 @@
 #include "core/client/server_time.h"
 
 #define BELAY__CACHE_LIFE_MAX_MS INT64_C(31536000000) /* a year */
+#define BELAY__CACHE_SHARED 64 /* lookups that gets may share at a time; a power of two */
+
+typedef struct belay__sharing belay__sharing_t;
 
 struct belay_cache {
   belay__handle_t handle;        /* must be the first member */
@@ -44,6 +48,9 @@ struct belay_cache {
   belay__list_t ready;      /* loads that the next task passes to options.load */
   belay__list_t ready_many; /* loads that the next task passes to options.load_many */
   belay__task_t task;
+  /* Leaders of shared lookups (cache/share.h), by the hashes of their keys; NULL: none. The last
+   * leader of a place takes it. */
+  belay__sharing_t *shared[BELAY__CACHE_SHARED];
   size_t outage_loads; /* unstored loads because of an outage; at most max_away_loads */
   belay_cache_stats_t stats;
 };

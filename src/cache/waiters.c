@@ -6,8 +6,8 @@ belay__load_waiter_t *belay__load_first(const belay__load_t *load) {
              : BELAY__CONTAINER(load->waiters.next, belay__load_waiter_t, node);
 }
 
-void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked_at) {
-  bool before = load->load_ref != NULL && asked_at < load->began_at;
+void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t begun_at) {
+  bool before = load->load_ref != NULL && begun_at < load->began_at;
   waiter->load = load;
   waiter->seq = before ? load->loaded_seq - 1 : load->seq;
   waiter->joined_at = belay__now(belay__load_belay(load));

@@ -4,9 +4,9 @@
 
 #include "cache/load_state.h"
 
-/* Adds a waiter. asked_at: host time at which the waiter's own lookup began. If that was before
- * LOADING began, the running load serves the waiter. */
-void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked_at);
+/* Adds a waiter. begun_at: host time at which the waiter's get began. If that was before LOADING
+ * began, the running load serves the waiter. */
+void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t begun_at);
 /* Returns the first waiter, or NULL. */
 belay__load_waiter_t *belay__load_first(const belay__load_t *load);
 

@@ -79,6 +79,7 @@ static belay__call_t *delete_call(const belay_cache_t *cache, const write_t *wri
   static const char *const tag_tails[] = {BELAY__CACHE_TAG};
   bool is_tag = write->kind == TAG_INVALIDATION;
   size_t n = is_tag ? 1 : 2;
+  belay__cache_note_write(cache);
   belay__call_t *call = belay__cache_command(cache, "DEL", 1 + n);
   for (size_t i = 0; i < n; i++)
     belay__handle_arg(&cache->handle, call, write->key.data, write->key.len,
@@ -91,6 +92,7 @@ static belay__call_t *touch_call(belay_cache_t *cache, const write_t *write) {
   char fresh[8];
   int64_t keep_ms = belay__cache_date(cache, &dates, write->ttl_ms);
   belay__record_put_ms(fresh, dates.fresh_ms);
+  belay__cache_note_write(cache);
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, &belay__script_cache_touch, 1, 3);
   belay__handle_arg(&cache->handle, call, write->key.data, write->key.len, "}");

@@ -104,6 +104,10 @@ struct belay_client {
 
   belay_request_t ping; /* Request of core/client/ping.c */
 
+  /* Number of calls with which caches change the server. A lookup is not shared after such a call
+   * (cache/share.h) */
+  uint64_t cache_writes;
+
   /* Time of sending for belay__call_sent(), in nanoseconds. Set during belay__call_send(), and
    * while the node sends a batch. 0: belay__call_sent() reads the clock */
   uint64_t sending;

@@ -360,6 +360,7 @@ CACHE_TEST_OF(statistics, cache->loading = LOAD_BY_TEST) {
                                   .misses = 2,
                                   .loads = 1,
                                   .joined = 1,
+                                  .shared = 1,
                                   .fills = 1,
                                   .bytes_in = 2 * 82,
                                   .bytes_out = 82};

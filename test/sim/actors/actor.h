@@ -73,7 +73,7 @@ struct sim_actor {
   bool served;   /* since then */
   sim_pending_t op[SIM_OPERATIONS];
   bool canceled[SIM_OPERATIONS];
-  belay_request_t request[2]; /* of the first two operations */
+  belay_request_t request[SIM_OPERATIONS - 1]; /* of the operations before the close */
 };
 
 /* ---- all actors of a process ---- */

@@ -1,4 +1,4 @@
-/* Actors with a cache, on keys that all processes share: gets; loads that take time, fail, or never
+/* Actors with a cache, on keys that all processes share: gets, some of them twice at once; loads that take time, fail, or never
  * end; and changes of the source, which are invalidated by key or tag, or put.
  *
  * The source of truth is a number per key, which each change increases before it calls the cache. A
@@ -20,7 +20,7 @@
 #define CHANGES 16384 /* of a key */
 #define LOCAL_TTL_MS 300
 
-enum { GET, CHANGE };
+enum { GET, AGAIN, CHANGE };
 
 typedef struct change {
   bool is_put, acknowledged;
@@ -45,14 +45,17 @@ typedef struct load {
 
 typedef struct cache {
   sim_actor_t base; /* first */
-  unsigned get_key, change_key;
-  uint32_t get_called;
+  struct {
+    unsigned key;
+    uint32_t called;
+    uint64_t at;
+  } get[2]; /* GET, AGAIN */
+  unsigned change_key;
   uint32_t version; /* of the change; 0: a touch */
-  uint64_t get_at;
   load_t load[LOADS];
 } cache_t;
 
-static const char *const keys[KEYS] = {"c0", "c1", "c2"}, *const tags[KEYS] = {"t0", "t0", "t2"};
+static const char *const keys[KEYS] = {"c0", "c1", "c2"}, *const tags[KEYS] = {"t0", "t0", NULL};
 
 static shared_t *shared_of(const cache_t *self) {
   return sim_shared(self->base.world, sizeof(shared_t));
@@ -164,34 +167,36 @@ static void on_load(belay_cache_load_t *ours, const char *key, size_t key_len, v
 
 static size_t on_tags(const char *key, size_t key_len, belay_bytes_t into[BELAY_CACHE_TAGS_MAX],
                       void *arg) {
+  const char *tag = tags[key_of(key, key_len)];
   (void)arg;
-  into[0] = (belay_bytes_t){tags[key_of(key, key_len)], 2};
-  return 1;
+  into[0] = (belay_bytes_t){tag, 2};
+  return tag != NULL ? 1 : 0;
 }
 
 /* ---- gets ---- */
 
 static void on_got(belay_request_t *request, int status, const belay_cache_result_t *result) {
   cache_t *self = request->data;
-  sim_actor_ended(&self->base, GET, status);
+  unsigned i = (unsigned)(request - self->base.request);
+  sim_actor_ended(&self->base, i, status);
   if (status != 0)
     return;
-  check_served(self, result, self->get_key, self->get_called, self->get_at);
+  check_served(self, result, self->get[i].key, self->get[i].called, self->get[i].at);
   sim_actor_granted(&self->base);
   self->base.served |= self->base.healing;
 }
 
-static void get(cache_t *self) {
+/* i: GET or AGAIN */
+static void get(cache_t *self, unsigned i, unsigned key) {
   sim_actor_t *actor = &self->base;
-  self->get_key = (unsigned)sim_actor_between(actor, 0, KEYS - 1);
-  belay_request_t *request = sim_actor_request(actor, GET);
+  belay_request_t *request = sim_actor_request(actor, i);
   int64_t timeout_ms = request->timeout_ms;
-  self->get_called = ++shared_of(self)->moment;
-  self->get_at = sim_world_time(actor->process);
-  if (SIM_CALL(
-          actor, "get", BELAY_EBUSY,
-          belay_cache_get(actor->handle, request, belay_bytes(keys[self->get_key], 2), on_got)))
-    sim_actor_expect(actor, GET, timeout_ms);
+  self->get[i].key = key;
+  self->get[i].called = ++shared_of(self)->moment;
+  self->get[i].at = sim_world_time(actor->process);
+  if (SIM_CALL(actor, actor->type->op[i], BELAY_EBUSY,
+               belay_cache_get(actor->handle, request, belay_bytes(keys[key], 2), on_got)))
+    sim_actor_expect(actor, i, timeout_ms);
 }
 
 static void peek(cache_t *self) {
@@ -238,7 +243,7 @@ static int call_change(cache_t *self, unsigned how) {
     return belay_cache_put(cache, request, key, belay_bytes(text, (size_t)n), BELAY_DEFAULT,
                            on_changed);
   }
-  if (how == 1)
+  if (how == 1 && tags[self->change_key] != NULL)
     return belay_cache_invalidate_tag(cache, request, belay_bytes(tags[self->change_key], 2),
                                       on_changed);
   return belay_cache_invalidate(cache, request, key, on_changed);
@@ -289,6 +294,23 @@ static void keep_fresh(sim_actor_t *actor, bool on) {
                     : belay_cache_let_expire(actor->handle, belay_bytes(keys[0], 2)));
 }
 
+/* Gets a key, sometimes twice, and sometimes with a change in between. */
+static void get_some(cache_t *self) {
+  sim_actor_t *actor = &self->base;
+  unsigned key = (unsigned)sim_actor_between(actor, 0, KEYS - 1);
+  get(self, GET, key);
+  if (actor->op[AGAIN].pending || !sim_actor_chance(actor, 500))
+    return;
+  if (!actor->healing && !actor->op[CHANGE].pending && sim_actor_chance(actor, 100))
+    change(self);
+  get(self, AGAIN, key);
+}
+
+static void cancel_some(sim_actor_t *actor, unsigned i) {
+  if (actor->op[i].pending && sim_actor_chance(actor, 20))
+    sim_actor_cancel_request(actor, i);
+}
+
 static void work(cache_t *self) {
   sim_actor_t *actor = &self->base;
   load_t *load = &self->load[sim_actor_between(actor, 0, 2)];
@@ -299,15 +321,16 @@ static void work(cache_t *self) {
   if (sim_actor_chance(actor, 300))
     peek(self);
   if (!actor->op[GET].pending)
-    get(self);
-  else if (!actor->healing && sim_actor_chance(actor, 20))
-    sim_actor_cancel_request(actor, GET);
+    get_some(self);
+  else if (!actor->healing)
+    cancel_some(actor, GET);
   if (actor->healing)
     return;
+  cancel_some(actor, AGAIN);
   if (!actor->op[CHANGE].pending && sim_actor_chance(actor, 300))
     change(self);
-  else if (actor->op[CHANGE].pending && sim_actor_chance(actor, 20))
-    sim_actor_cancel_request(actor, CHANGE);
+  else
+    cancel_some(actor, CHANGE);
   if (sim_actor_chance(actor, 10))
     keep_fresh(actor, sim_actor_chance(actor, 500));
 }
@@ -334,8 +357,8 @@ static void ended(sim_actor_t *actor) {
 
 const sim_actor_type_t sim_cache_type = {
     .size = sizeof(cache_t),
-    .op = {"get", "change", "close"},
-    .ends = {[GET] = {BELAY_ETIMEDOUT, BELAY_ELOAD}},
+    .op = {"get", "get again", "change", "close"},
+    .ends = {[GET] = {BELAY_ETIMEDOUT, BELAY_ELOAD}, [AGAIN] = {BELAY_ETIMEDOUT, BELAY_ELOAD}},
     .make = make,
     .close = close_cache,
     .act = act,

@@ -4,13 +4,14 @@
  *    E  the oldest load of this process ends   T  ... and the tag is
  *    F  it fails                               P  ... and its new value is put
  *    W  half a second passes                   R, N, Y  the record, its generation or the tag's
- *                                                 is evicted
+ *    B  G, I and G before anything is sent        is evicted
  *
  * The source of truth is a number, which each change increases before it calls the cache. A
  * loader reads it when it is called, and returns it when it ends. After all steps, all calls and
  * loads end, and each process gets the key once more.
  *
- *    stale      a get is never served a value older than a change acknowledged before the get.
+ *    stale      a get is never served a value older than a change acknowledged before the get,
+ *               or, without lost connections, than the change of its step B.
  *               Its process's table may be older: for local_ttl_ms, unless this process made the
  *               change or has the message. A put value may be older if the put's first call was
  *               executed after the change took effect: their order is unknown
@@ -200,6 +201,10 @@ static void end(orders_t *self, load_t *load, bool well) {
 static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   orders_t *self = sim_orders_current;
   unsigned process = arg == &self->cache[0] ? 0 : 1;
+  if (*key == 'x') {
+    (void)belay_cache_load_absent(load);
+    return;
+  }
   if (self->loads == LOADS || key_len != strlen(self->key) ||
       memcmp(key, self->key, key_len) != 0) {
     violate(self, "callbacks", "a load of another key", process, 0);
@@ -238,12 +243,41 @@ static bool can_step(sim_subject_t *subject, unsigned process) {
   return step != '\0' && ((step != 'E' && step != 'F') || oldest(self, process) != NULL);
 }
 
+static void on_filler(belay_request_t *request, int status, const belay_cache_result_t *result) {
+  (void)status, (void)result;
+  request->data = NULL;
+}
+
+/* Gets other keys, which do not exist. */
+static void take_fillers(orders_t *self, unsigned process) {
+  for (unsigned i = 0; i < FILLERS; i++) {
+    char key[16];
+    int n = snprintf(key, sizeof key, "x%u", i);
+    self->filler[i] = (belay_request_t){.data = self};
+    expect_0(self, process,
+             belay_cache_get(self->cache[process], &self->filler[i], belay_bytes(key, (size_t)n),
+                             on_filler));
+  }
+}
+
+/* The second get follows the invalidation on the connection. */
+static void take_three(orders_t *self, unsigned process) {
+  take_fillers(self, process);
+  take_get(self, process);
+  take_change(self, process, 'I');
+  take_get(self, process);
+  if (!self->base.lossy)
+    self->get[self->gets - 1].acknowledged |= 1u << (self->changes - 1);
+}
+
 static void take_step(sim_subject_t *subject, unsigned process) {
   orders_t *self = (orders_t *)subject;
   char step = self->steps[process][self->taken[process]++];
   sim_note(subject->world, subject->world->process[process].name, "step %c", step);
   if (step == 'G')
     take_get(self, process);
+  else if (step == 'B')
+    take_three(self, process);
   else if (step == 'E' || step == 'F')
     end(self, oldest(self, process), step == 'E');
   else if (step == 'W')
@@ -274,6 +308,8 @@ static bool is_idle(const orders_t *self) {
     belay_cache_stats(self->cache[i], &stats);
     idle &= stats.loading == 0;
   }
+  for (unsigned i = 0; i < FILLERS; i++)
+    idle &= self->filler[i].data == NULL;
   return idle;
 }
 

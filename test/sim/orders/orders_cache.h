@@ -10,6 +10,7 @@
 #define PAIR 2 /* processes */
 #define OPS 16 /* of a run */
 #define LOADS 32
+#define FILLERS 28 /* with so many replies due, three commands are not sent at once */
 
 typedef struct orders orders_t;
 
@@ -51,6 +52,7 @@ struct orders {
   get_t get[OPS];
   change_t change[OPS];
   load_t load[LOADS];
+  belay_request_t filler[FILLERS];
 };
 
 extern orders_t *sim_orders_current; /* the one whose commands servers execute */

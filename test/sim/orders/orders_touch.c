@@ -40,8 +40,8 @@ void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_bytes_
   char step = self->steps[act->process][self->taken[act->process]];
   switch (act->kind) {
   case SIM_ACT_STEP:
-    act->touches = step == 'G' || (step == 'P' || self->puts) ? NOTIFIED : 0;
-    act->changes = strchr("ITP", step) != NULL ? SOURCE : strchr("RNYW", step) != NULL ? 255 : 0;
+    act->touches = step == 'G' || step == 'B' || (step == 'P' || self->puts) ? NOTIFIED : 0;
+    act->changes = strchr("BITP", step) != NULL ? SOURCE : strchr("RNYW", step) != NULL ? 255 : 0;
     break;
   case SIM_ACT_ANSWER:
     for (unsigned i = 0; i < self->gets; i++)
