@@ -1,4 +1,4 @@
-/* Gets of one key and of many, and peeks. A get is a request with an entry for each key:
+/* Gets of one key and of many. A get is a request with an entry for each key:
  *
  *     a fresh record in the local table--> served
  *
@@ -204,8 +204,8 @@ static void on_failed(belay__operation_t *operation, int status) {
     fail_all(get, status);
 }
 
-/* Continues after the lookups of all keys: serves a key, or makes it wait. Returns the status of the
- * request, or BELAY__REQUEST_PARK. */
+/* Serves each key after its lookup, or makes it wait. Returns the status of the request, or
+ * BELAY__REQUEST_PARK. */
 static int end_lookups(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   get_t *get = operation->room;
@@ -494,20 +494,4 @@ int belay_cache_get_many(belay_cache_t *cache, belay_request_t *request, const b
   if (error == 0)
     error = belay__handle_begin(&cache->handle, request, &get_ops, BELAY__CB(cb), &operation);
   return error != 0 ? error : start_get(cache, operation, keys, n, cache->options.late, false);
-}
-
-int belay_cache_peek(belay_cache_t *cache, belay_bytes_t key, belay_cache_result_t *result) {
-  int error = belay__handle_check((const belay__handle_t *)cache);
-  if (error != 0)
-    return error;
-  belay_t *belay = cache->handle.client->belay;
-  if (key.data == NULL || key.len < 1 || key.len > BELAY_CACHE_KEY_MAX || result == NULL)
-    return belay__invalid(belay, "key: not 1 to %zu bytes, or no result", BELAY_CACHE_KEY_MAX);
-  belay__served_t served;
-  uint64_t now = belay__now(belay);
-  if (!belay__cache_serve_local(cache, key, now, &served))
-    return BELAY_EAGAIN;
-  cache->stats.gets++;
-  belay__cache_result(cache, &served, now, result);
-  return served.status;
 }

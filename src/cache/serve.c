@@ -148,3 +148,19 @@ void belay__cache_result(const belay_cache_t *cache, const belay__served_t *serv
   result->data = record->bytes;
   result->len = record->len;
 }
+
+int belay_cache_peek(belay_cache_t *cache, belay_bytes_t key, belay_cache_result_t *result) {
+  int error = belay__handle_check((const belay__handle_t *)cache);
+  if (error != 0)
+    return error;
+  belay_t *belay = cache->handle.client->belay;
+  if (key.data == NULL || key.len < 1 || key.len > BELAY_CACHE_KEY_MAX || result == NULL)
+    return belay__invalid(belay, "key: not 1 to %zu bytes, or no result", BELAY_CACHE_KEY_MAX);
+  belay__served_t served;
+  uint64_t now = belay__now(belay);
+  if (!belay__cache_serve_local(cache, key, now, &served))
+    return BELAY_EAGAIN;
+  cache->stats.gets++;
+  belay__cache_result(cache, &served, now, result);
+  return served.status;
+}

@@ -1,4 +1,4 @@
-/* Results of gets, and the use of the local table according to the options. */
+/* Results of gets, the use of the local table according to the options, and peeks. */
 #ifndef BELAY_CACHE_SERVE_H
 #define BELAY_CACHE_SERVE_H
 

@@ -14,7 +14,7 @@
  *        |
  *     lookup.c                       reads the record of a key from the server
  *     share.c                        lookups that several gets share
- *     serve.c                        results of gets; writes to the local table
+ *     serve.c                        results of gets; writes to the local table; peeks
  *     key.c                          keys, calls, times of records
  *        |
  *     local.c, record.c, xfetch.c    the local table; records and their bytes; freshness

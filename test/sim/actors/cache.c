@@ -1,5 +1,6 @@
-/* Actors with a cache, on keys that all processes share: gets, some of them twice at once; loads that take time, fail, or never
- * end; and changes of the source, which are invalidated by key or tag, or put.
+/* Actors with a cache, on keys that all processes share: gets, at times two of a key at once; loads
+ * that take time, fail, or never end; and changes of the source, which are invalidated by key or
+ * tag, or put.
  *
  * The source of truth is a number per key, which each change increases before it calls the cache. A
  * loader reads it when it is called.
