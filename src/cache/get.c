@@ -446,12 +446,14 @@ static int start_get(belay_cache_t *cache, belay__operation_t *operation, const 
   get_t *get = calls == NULL ? NULL : new_get(operation, keys, n);
   int error = BELAY_ENOMEM;
   if (get != NULL) {
+    bool stopped = belay__stop_clock(belay); /* the calls are sent at the time of the begin */
     get->begun_at = belay__now(belay);
     get->late = (uint8_t)late;
     get->one = one;
     set_deadlines(cache, get);
     belay__cache_subscribe(cache);
     error = look_up(cache, get, calls);
+    belay__start_clock(belay, stopped);
   }
   if (room > 0)
     belay__free(belay, calls, room);
