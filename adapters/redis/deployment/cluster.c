@@ -68,9 +68,16 @@ static belay__connection_t *find_route(const belay__cluster_t *cluster, const be
 
 /* ---- calls ---- */
 
+/* The call is on no connection. ASKING was for the server that a redirection named: another server
+ * that imports the slot would serve the call although the owner of the slot has the key. */
+static void leave_server(belay__call_t *call) {
+  *belay__dispatch(call) = (belay__dispatch_t){.at = NULL};
+  call->asking = false;
+}
+
 /* Adds a call to a list of waiting calls, from which it can be withdrawn. */
 static void wait(belay__cluster_t *cluster, belay__list_t *list, belay__call_t *call) {
-  *belay__dispatch(call) = (belay__dispatch_t){.at = NULL};
+  leave_server(call);
   belay__list_push(list, &call->node);
   cluster->waiting_len++;
 }
@@ -139,7 +146,7 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
     belay__connection_t *connection = find_route(cluster, calls[i]);
     end = i + group_len(&calls[i]);
     for (size_t k = i; k < end; k++) {
-      *belay__dispatch(calls[k]) = (belay__dispatch_t){.at = NULL};
+      leave_server(calls[k]);
       put(cluster, calls[k], connection);
     }
   }

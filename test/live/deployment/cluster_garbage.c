@@ -19,7 +19,7 @@ typedef struct bad_node {
   int port;
   _Atomic(const char *) map, answer; /* replies to CLUSTER and to calls; NULL: the true ones */
   atomic_bool leads_on;              /* true if each call is redirected to another unused address */
-  atomic_uint calls, asked;
+  atomic_uint calls, asked, asking;  /* calls, CLUSTER, ASKING */
 } bad_node_t;
 
 static unsigned door(void) {
@@ -69,6 +69,7 @@ static void answer_badly(fake_link_t *link, const char *const *words, size_t cou
     atomic_fetch_add(&bad_node->asked, 1);
     fake_say(link, map);
   } else if (strcasecmp(words[0], "ASKING") == 0) {
+    atomic_fetch_add(&bad_node->asking, 1);
     fake_say(link, "+OK\r\n");
   } else if (fake_is_handshake(words)) {
     fake_behave(link, words, count);
@@ -318,6 +319,20 @@ TEST_IN(ask_to_a_dead_node, two, two_open()) {
   assert_int_equal(c->ended, 0);
   atomic_store(&two->one.answer, NULL);
   assert_error(outcome(c), 0);
+}
+
+/* The server that ASK names refuses for now. The call begins again at the slot's owner, without
+ * ASKING: a server that imports the slot would serve the call although the owner has the key. */
+TEST_IN(ask_then_refused, two, two_open()) {
+  redirect(&two->one, two->to_other, "ASK", "127.0.0.1", two->other.port);
+  atomic_store(&two->other.answer, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+  contender_t *c = contender_new(two->env, "door", NULL);
+  assert_error(begin_acquire(c, 0), 0);
+  env_until(two->env, atomic_load(&two->one.calls) >= 3);
+  atomic_store(&two->one.answer, NULL);
+  assert_error(outcome(c), 0);
+  assert_true(atomic_load(&two->other.asking) >= 2);
+  assert_int_equal(atomic_load(&two->one.asking), 0);
 }
 
 /* A slot of another call's, a server for each redirection. */
