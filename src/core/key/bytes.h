@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Write 2 * len lower-case digits; returns the address behind them. */
+/* Write `len` bytes as 2 * len lower-case hexadecimal digits. Returns the address behind the
+ * digits. */
 static inline char *belay__hex(char *out, const void *bytes, size_t len) {
   static const char digits[] = "0123456789abcdef";
   for (size_t i = 0; i < len; i++) {

@@ -11,7 +11,8 @@ static bool must_escape(const char *part, size_t len, size_t i) {
   return c < 0x20 || c == 0x7f || c == '%' || c == '{' || c == '}';
 }
 
-/* A number of bytes at the start that surely need no escaping: in most keys, most or all bytes. */
+/* Return the length of a beginning of the part that needs no escaping. In most keys, it is most or
+ * all of the part. */
 static size_t plain_len(const char *part, size_t len) {
   size_t n = 0;
   while (n < len && part[n] > '%' && part[n] < '{' && part[n] != ':')
@@ -61,7 +62,7 @@ bool belay__key_unescape(char *out, size_t *out_len, const char *text, size_t le
     i += 2;
   }
   *out_len = n;
-  /* Accept an escape only where belay__key_escape() would produce it. */
+  /* Reject a text with other escapes than those that belay__key_escape() would write. */
   size_t again = 0;
   for (size_t i = 0; i < n; i++) {
     size_t width = must_escape(out, n, i) ? 3 : 1;

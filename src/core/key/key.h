@@ -1,10 +1,10 @@
 /* Keys: <namespace>::<family>::{<name>}, each part escaped reversibly.
  *
- * A namespace is one or more parts, wide to narrow, joined by "::" like everything else. The
- * braces make all keys of one name share a cluster slot. In a part, '%', '{', '}', bytes below
- * 0x20 and 0x7f are written as '%' and two upper-case hexadecimal digits. So is a ':' that could
- * be taken for half of a separator: at an end of the part, or before another ':'. Every other
- * byte stands for itself. */
+ * A namespace is one or more parts, wide to narrow, joined by "::" too. The braces make all keys of
+ * one name share a cluster slot. In a part, '%', '{', '}', bytes below 0x20 and 0x7f are written as
+ * '%' and two upper-case hexadecimal digits. A ':' at an end of the part, or before another ':', is
+ * written in this way too: it could look like half of a separator. Every other byte stands for
+ * itself. */
 #ifndef BELAY_CORE_KEY_KEY_H
 #define BELAY_CORE_KEY_KEY_H
 
@@ -29,12 +29,13 @@ size_t belay__key_namespace(char *out, const char *const *parts, size_t count);
 size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const char *family,
                         const char *name, size_t name_len);
 
-/* A hash that is always the same for the same bytes, also in other processes. */
+/* Return a hash of the key. Equal keys have equal hashes, also in other processes. */
 uint32_t belay__key_hash(const char *key, size_t len);
 
-/* The route of a key: calls with the same route share a connection and so keep their order
- * (core/call/state.h). key: the whole key, or only the escaped text in its braces, which has the
- * same slot but another route. The lower 14 bits are the slot, the others a hash. */
+/* Return the route of a key. Calls with the same route share a connection and so keep their order
+ * (core/call/state.h). The lower 14 bits of a route are the slot of the key, the others a hash.
+ * key: the whole key, or only the escaped text in its braces, which has the same slot but another
+ * route. */
 uint32_t belay__key_route(const char *key, size_t len);
 
 /* Write the glob pattern of Redis (KEYS, SCAN, access rules) that matches only this text. out has

@@ -10,8 +10,9 @@ uint16_t belay__slot(const char *key, size_t len) {
     end = close;
   }
   unsigned crc = 0;
-  for (; key < end;
-       key++) { /* the polynomial 0x1021 = 1 << 12 | 1 << 5 | 1, all 8 bits in one step */
+  /* Add each byte to the CRC, all 8 bits in one step. The polynomial is 0x1021 = 1 << 12 | 1 << 5 |
+   * 1. */
+  for (; key < end; key++) {
     unsigned x = (crc >> 8 ^ (unsigned char)*key) & 0xff;
     x ^= x >> 4;
     crc = (crc << 8 ^ x << 12 ^ x << 5 ^ x) & 0xffff;

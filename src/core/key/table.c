@@ -10,7 +10,7 @@
 #define BUCKET_SIZE sizeof(void *)
 
 uint64_t belay__table_hash(belay_t *belay, belay__table_t *table, const void *key, size_t len) {
-  if (!table->seeded) /* without random bytes the present content (0) is the seed */
+  if (!table->seeded) /* if random() fails, the seed stays 0 */
     (void)belay->host->random(belay, table->seed, sizeof table->seed);
   table->seeded = true;
   return belay__siphash64(table->seed, key, len);

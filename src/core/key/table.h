@@ -1,9 +1,9 @@
-/* A hash table whose links are inside its entries. The hash has a random seed, so
- * that a party that chooses the keys cannot force collisions.
+/* A hash table whose links are inside its entries. The hash has a random seed, so that a party that
+ * chooses the keys cannot force collisions.
  *
- * The table doubles when it is full. If memory is out, the table keeps its size and becomes
- * slower; only the first allocation must succeed. Do not add or remove entries while iterating over
- * the table. */
+ * The number of buckets doubles when the table has as many entries as buckets. If memory is out,
+ * the table keeps its buckets and becomes slower; only the first allocation must succeed. Do not
+ * add or remove entries while iterating over the table. */
 #ifndef BELAY_CORE_KEY_TABLE_H
 #define BELAY_CORE_KEY_TABLE_H
 
@@ -48,12 +48,12 @@ void belay__table_remove(belay__table_t *table, belay__entry_t *entry);
 /* Free the buckets. The entries belong to their owners. */
 void belay__table_free(belay_t *belay, belay__table_t *table);
 
-/* A table entry with a copy of its key. A struct that is found by its key begins with one; the
- * copy is behind the struct, in the same allocation. */
+/* A table entry with a copy of its key. A struct that is found by its key begins with a
+ * belay__keyed_t. The copy of the key is behind the struct, in the same allocation. */
 typedef struct belay__keyed {
   belay__entry_t entry; /* First */
   const char *key;
-  uint32_t key_len, size; /* Bytes of the key; bytes of the struct before it */
+  uint32_t key_len, size; /* Bytes of the key; bytes of the struct in front of its copy */
 } belay__keyed_t;
 
 /* The struct with this key; NULL if there is none. hash: that of belay__table_hash(). */
