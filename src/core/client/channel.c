@@ -47,7 +47,7 @@ static void discard_channel(belay__channel_t *channel) {
 
 /* ---- lingering ---- */
 
-/* The channel has a subscription again, or is dropped. */
+/* Remove the channel from the lingering ones: it has a subscription again, or is dropped. */
 static void end_linger(belay__channel_t *channel) {
   if (belay__list_empty(&channel->lingers))
     return;
@@ -62,8 +62,8 @@ static void drop_channel(belay__channel_t *channel) {
   discard_channel(channel);
 }
 
-/* Set the timer to the end of the first lingering channel. A timer that is already set can only
- * be too early. */
+/* Set the timer to the end of the first lingering channel. A timer that is already set stays,
+ * because it can only be too early. */
 static void set_timer(belay_client_t *client) {
   belay__channels_t *channels = &client->channels;
   if (belay__list_empty(&channels->lingering) || belay__timer_is_set(&channels->timer))
@@ -147,7 +147,7 @@ bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len) 
 
 /* ---- events ---- */
 
-/* true if the event concerns this subscription; notes that the subscription was notified. */
+/* Return true if the subscription must be notified of the event. Update its `up` and `reported`. */
 static bool concerns(belay__subscription_t *subscription, belay__channel_event_t what, int status) {
   bool was_up = subscription->up;
   switch (what) {
@@ -167,7 +167,8 @@ static bool concerns(belay__subscription_t *subscription, belay__channel_event_t
   return false;
 }
 
-/* Notify all subscriptions. Subscriptions that are added meanwhile have the new state already. */
+/* Notify all subscriptions, but not those that are added meanwhile: they have the new state
+ * already. */
 static void notify_all(belay__channel_t *channel, belay__channel_event_t what, const char *data,
                        size_t len, int status) {
   belay__list_t rest;
@@ -200,7 +201,8 @@ void belay__channel_lost(belay__channel_t *channel, int error) {
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len) {
   belay__channel_t *channel = belay__channel_find(client, name, name_len);
-  /* otherwise the client has ended this subscription, or the server has not confirmed it yet */
+  /* drop the message if the client has ended this subscription, or the server has not confirmed
+   * it */
   if (channel != NULL && channel->up)
     notify_all(channel, BELAY__CHANNEL_MESSAGE, data, len, 0);
 }

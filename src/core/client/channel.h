@@ -19,9 +19,9 @@ typedef enum belay__channel_event {
    * first (unless the channel was up at belay__listen()), and after each gap */
   BELAY__CHANNEL_UP,
   BELAY__CHANNEL_MESSAGE, /* a message arrived */
-  /* Messages are lost from now on. Reported to a subscription that was UP. Also reported, once
-   * per cause, to one that was not, if the server refuses for a lasting reason. In all cases the
-   * node subscribes again. */
+  /* Messages are lost from now on. Reported to a subscription that was UP. If the server refuses
+   * the subscription for a lasting reason, a subscription that was not UP gets a GAP too, once per
+   * cause. In all cases the node subscribes again. */
   BELAY__CHANNEL_GAP
 } belay__channel_event_t;
 
@@ -64,12 +64,13 @@ void belay__channels_free(belay_client_t *client);
 
 /* ---- for the node ---- */
 
-/* A channel that the client subscribes to. Between listen() and unlisten() the node links it by
- * `node`. */
+/* A channel that the client subscribes to. From node_ops->listen() until node_ops->unlisten() the
+ * node links the channel by `node`. */
 struct belay__channel {
   belay__keyed_t keyed; /* First; link in the client's table, and the name */
   belay__list_t all;    /* Link in the client's list of all channels */
-  /* Link in the client's list of channels without subscriptions; unlinked: it has one */
+  /* Link in the client's list of channels without subscriptions; unlinked: the channel has a
+   * subscription */
   belay__list_t lingers;
   uint64_t lingers_until; /* End of the linger time, in nanoseconds */
   belay_client_t *client;

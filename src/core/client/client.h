@@ -39,15 +39,18 @@ struct belay__object {
   const belay__object_ops_t *ops;
 };
 
-/* State that the layer of leases keeps for each client. The layer allocates it when it first needs
- * it. The client frees it at its end, after all objects are gone. */
+/* State that the layer of leases keeps for each client. The layer allocates the extension when it
+ * first needs one. The client frees the extension at the client's end, after all objects are
+ * gone. */
 typedef struct belay__extension {
   void (*free)(belay_client_t *client, struct belay__extension *extension);
-  /* Builds the command of a lean call, which has none, for the call's owner. */
+  /* Builds the command of a lean call again, for the call's owner, because the call has given its
+   * command back (belay__call_lean()). */
   void (*rebuild)(belay__call_t *call);
 } belay__extension_t;
 
-/* Sizes of commands for which a client keeps unused buffers: 256 and 512 bytes. */
+/* Number of the sizes of buffers that a client keeps when they are unused. The buffers hold
+ * commands of up to 256 and 512 bytes. */
 #define BELAY__BUFFER_SIZES 2
 
 /* The channels of a client; private to core/client/channel.c. */

@@ -85,7 +85,8 @@ void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call) {
   belay__call_own(&giving->call, call, on_given_back, giving);
 }
 
-/* Free the struct. If the call failed, the data that it should remove lives until its ttl ends. */
+/* Free the struct. If the call failed, the data that the call should remove lives until its ttl
+ * ends. */
 static void ignore(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result) {
   (void)call, (void)result;
   belay__give_back_free(giving);

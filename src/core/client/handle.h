@@ -90,10 +90,13 @@ struct belay__handle {
   bool closing;
   uint32_t route; /* Route of the name */
   size_t prefix_len;
-  char *prefix; /* Prefix of the keys, from the namespace to the opening brace or behind it */
+  /* Prefix of the keys: from the namespace to the opening brace; if type->whole, to the name in the
+   * braces */
+  char *prefix;
 };
 
-/* The fields that most types have in common: .size and the offsets of options that have a name. */
+/* The fields that most types set in the same way: the sizes of the struct and the options, and the
+ * offsets of the options `name` and `data`. */
 #define BELAY__HANDLE_LAYOUT(kind)                                                                 \
   .size = sizeof(belay_##kind##_t), .options_size = sizeof(belay_##kind##_options_t),              \
   .name_at = offsetof(belay_##kind##_options_t, name),                                             \
@@ -131,9 +134,9 @@ struct belay__handle {
   }                                                                                                \
   BELAY__HANDLE_END(kind)
 
-/* Create a handle. filled: memory for the options. Sets *out on success only. Returns 0,
- * BELAY_EINVAL (with a detail), BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of
- * type->init. */
+/* Create a handle. filled: memory of type->options_size bytes, which gets a copy of the options
+ * (NULL: of the defaults). Sets *out on success only. Returns 0, BELAY_EINVAL (with a detail),
+ * BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of type->init. */
 int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, const void *options,
                       void *filled, belay__handle_t **out);
 
@@ -165,17 +168,18 @@ struct belay__give_back {
   void (*end)(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result);
 };
 
-/* size: that of the struct that begins with belay__give_back_t; its other bytes are 0. NULL: memory
- * is out. */
+/* Allocate a struct of `size` bytes for a call that gives something back. The struct begins with a
+ * belay__give_back_t; its other bytes are 0. Returns NULL if memory is out. */
 belay__give_back_t *belay__give_back_new(belay__handle_t *handle, size_t size);
 void belay__give_back_free(belay__give_back_t *giving);
 
-/* Send an urgent call, or take over a call that was sent. When the handle closes, a LATE call is
- * abandoned. */
+/* belay__give_back_send() sends the call as urgent. belay__give_back_own() takes over a call that
+ * was sent already. When the handle closes, it abandons a LATE call. */
 void belay__give_back_send(belay__give_back_t *giving, belay__call_t *call);
 void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call);
 
-/* Send a call that gives something back (NULL: memory was out), and ignore its result. */
+/* Send a call that gives something back, and ignore its result. call: NULL if memory was out; then
+ * nothing is sent. */
 void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call);
 
 /* The checks that operations begin with. Each returns 0 or an error, with a detail for
@@ -193,7 +197,9 @@ int belay__handle_check_array(const belay__handle_t *handle, const char *what,
                               const belay_bytes_t *items, size_t n, size_t max_n, size_t min_len,
                               size_t max_len);
 
-/* A call of a command or a script, with BELAY__CLASS_DATA; NULL if memory is out. */
+/* Make a call of a command that has argc words with its name, or of a script. The connection class
+ * is BELAY__CLASS_DATA. The caller adds the other words, or the keys and arguments. Returns NULL if
+ * memory is out. */
 belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc);
 belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
                                     size_t keys, size_t args);
@@ -203,11 +209,12 @@ belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__
  * empty. So calls of one key share a connection and keep their order. */
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail);
-/* The same with an id, escaped, behind the tail. */
+/* As belay__handle_arg(), with the escaped id behind the tail. */
 void belay__handle_arg_id(const belay__handle_t *handle, belay__call_t *call, belay_bytes_t key,
                           const char *tail, belay_bytes_t id);
 
-/* Start a request that is one call (NULL: memory was out), with the handle as its context. */
+/* Start a request that is one call, with the handle as its context. call: NULL if memory was out.
+ * Returns 0 or an error; BELAY_ENOMEM if the call is NULL. */
 int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay__call_t *call,
                         const belay__request_ops_t *ops, void (*cb)(void));
 
@@ -216,8 +223,8 @@ int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
                         const belay__request_ops_t *ops, void (*cb)(void),
                         belay__operation_t **out);
 
-/* The same, and allocate operation->room with this number of bytes (belay__request_room()). Can
- * also return BELAY_ENOMEM. */
+/* As belay__handle_begin(), and allocate operation->room with this number of bytes
+ * (belay__request_room()). Can also return BELAY_ENOMEM; then the request is IDLE. */
 int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
                              const belay__request_ops_t *ops, void (*cb)(void), size_t room,
                              belay__operation_t **out);
@@ -232,7 +239,7 @@ typedef struct belay__fault {
 int belay__handle_fault(const belay__call_t *call, const belay__reply_t *reply,
                         const belay__fault_t *faults, size_t n);
 
-/* belay__call_blame() with BELAY_EMISMATCH. */
+/* Call belay__call_blame() with BELAY_EMISMATCH. Returns BELAY_EMISMATCH. */
 int belay__handle_mismatch(const belay__call_t *call, const char *text);
 
 #endif /* BELAY_CORE_CLIENT_HANDLE_H */

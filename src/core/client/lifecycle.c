@@ -25,8 +25,8 @@ void belay__client_remove(belay_client_t *client, belay__object_t *object) {
   close_node_if_empty(client);
 }
 
-/* Call close or abort of all objects. An object that ends removes itself from the list, and no
- * other object. */
+/* Call `abort` of all objects if `now` is true, else `close`. Meanwhile an object may remove itself
+ * from the list, but no other object. */
 static void end_objects(belay_client_t *client, bool now) {
   for (belay__list_t *i = client->objects.next, *next; i != &client->objects; i = next) {
     next = i->next;

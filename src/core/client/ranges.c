@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* An unsigned number above INT64_MAX becomes -1, which is outside the range of all unsigned
- * fields. */
+/* Read the number at an offset in the options. An unsigned number above INT64_MAX becomes -1, which
+ * is outside the range of all unsigned fields. */
 static int64_t value_at(const void *options, size_t offset, const belay__range_t *range) {
   const char *field = (const char *)options + offset;
   int32_t narrow;

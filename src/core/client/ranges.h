@@ -18,7 +18,8 @@ typedef enum belay__range_also {
 typedef struct belay__range {
   const char *name; /* Name of the field in a detail; NULL ends the table */
   size_t offset;    /* Offset of the field in the struct */
-  /* Offset of another field, of the same type, whose value is the minimum; 0: `min` is */
+  /* Offset of another field, of the same type, whose value is the minimum; 0: `min` is the
+   * minimum */
   size_t min_from;
   int64_t min, max;
   uint8_t size;     /* Size of the field, in bytes: 4 or 8 */
@@ -32,8 +33,8 @@ typedef struct belay__range {
            : sizeof(long), unsigned long                                                           \
            : sizeof(long), long long : 8, unsigned long long : 8)
 
-/* The rows of a table: the smallest and the greatest valid value. _OR: a special value is valid
- * too. _FROM: as _OR, but another field has the smallest value. */
+/* Make a row of a table from a field, its smallest and its greatest valid value. _OR: a special
+ * value is valid too. _FROM: as _OR, but another field has the smallest value. */
 #define BELAY__RANGE_ROW(struct_type, field, ...)                                                  \
   {                                                                                                \
     .name = #field, .offset = offsetof(struct_type, field),                                        \

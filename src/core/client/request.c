@@ -59,7 +59,8 @@ static void return_to_caller(belay__operation_t *operation) {
   belay__free_loop(operation->client->belay);
 }
 
-/* Keep the text of this refusal: other refusals may arrive before the callback runs. */
+/* Keep the text of the client's last refusal for the callback, if the refusal has this status.
+ * Before the callback runs, another refusal may become the last one. */
 static void keep_words(belay__operation_t *operation, int status) {
   belay_client_t *client = operation->client;
   if (status == 0 || status != client->refused.error || operation->words != NULL)
@@ -136,7 +137,8 @@ static void drop_calls(belay__operation_t *operation) {
   operation->calls_len = operation->calls_open = 0;
 }
 
-/* Abandon the calls. Returns true if the server may execute one of them. */
+/* Abandon the calls. Returns true if the server may have executed one of them, or may still do
+ * so. */
 static bool abandon_calls(belay__operation_t *operation) {
   bool sent = false;
   for (uint32_t i = 0; i < operation->calls_len; i++)
@@ -176,7 +178,7 @@ static bool send_again(belay__operation_t *operation, belay__call_t *call, int e
   return belay__call_start(call->place, copy, on_done_again, operation) == 0;
 }
 
-/* One call of a step has ended. */
+/* Note that one call of a step has ended. After the last one, the request is PARKED. */
 static void end_one_call(belay__operation_t *operation) {
   if (--operation->calls_open > 0)
     return;
@@ -200,7 +202,8 @@ static int unknown_status(const belay__operation_t *operation, int error) {
   return BELAY_EUNKNOWN;
 }
 
-/* All calls of the step have ended. */
+/* All calls of the step have ended: run ops->next after a success, ops->recover after an error.
+ * Then end the request, unless they return BELAY__REQUEST_PARK. */
 static void end_of_step(belay__operation_t *operation) {
   int status = operation->status;
   if (status == 0 && operation->ops->next != NULL) {
@@ -213,12 +216,14 @@ static void end_of_step(belay__operation_t *operation) {
     end_request(operation, status);
 }
 
-/* A call has ended. again: it was a second attempt, and the effect of the first one is unknown. */
+/* Handle the end of a call: read the reply, or send the call again. After the last call of a step,
+ * end the step. again: the call was a second attempt, and the effect of the first one is
+ * unknown. */
 static void end_of_call(belay__call_t *call, const belay__result_t *result, bool again) {
   belay__operation_t *operation = call->owner;
   int status = result->error;
-  /* An error of this attempt says nothing about the previous one. Of several calls, a lost reply
-   * of one says nothing about the others. */
+  /* true if the server may have executed an earlier attempt: an error of this attempt says nothing
+   * about that one. With several calls, reply_lost may be about another call. */
   bool may_have_run = again || (operation->reply_lost && operation->calls_len == 1);
   assert(operation->state == CALLING);
   operation->index = (uint32_t)(call->place - slots(operation));

@@ -80,8 +80,8 @@ typedef struct belay__request_ops {
   bool joined;
 } belay__request_ops_t;
 
-/* For ops->notify, with callbacks (request, status) and (request, status, int64_t). The latter gets
- * values[0], or 0 if status is not 0. */
+/* Functions for ops->notify. The first calls cb(request, status). The second calls cb(request,
+ * status, count): the count is values[0], or 0 if the status is not 0. */
 void belay__request_notify_status(belay_request_t *request, void (*cb)(void),
                                   const belay__answer_t *answer);
 void belay__request_notify_count(belay_request_t *request, void (*cb)(void),
@@ -121,8 +121,8 @@ struct belay__operation {
 
 belay_request_t *belay__request_of(belay__operation_t *operation);
 
-/* The checks common to all requests, and that there is a callback. Returns 0, or BELAY_EINVAL
- * with a detail. */
+/* Check the request, its timeout_ms, and that there is a callback. Returns 0, or BELAY_EINVAL with
+ * a detail. */
 int belay__request_check(belay_client_t *client, const belay_request_t *request, bool has_cb);
 
 /* The timeout of a request that was checked, in milliseconds. */
@@ -140,19 +140,22 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void), belay__operation_t **out);
 
-/* Send a call (NULL: memory was out) of a PARKED request. The deadline is operation->deadline or
- * comes from timeout_ms. Returns 0, also if the call cannot be submitted for another reason,
- * such as a lasting refusal or a server that is away: that ends the step with its error. Returns
- * BELAY_ENOMEM or BELAY_EBUSY if the request is still PARKED; the call goes back to the pool. */
+/* Send a call of a PARKED request. call: NULL if memory was out. The deadline is
+ * operation->deadline or comes from timeout_ms. Returns:
+ *
+ * - 0: the call was sent; or another error, such as a lasting refusal or a server that is away, has
+ *   ended the step.
+ * - BELAY_ENOMEM, BELAY_EBUSY: the request is still PARKED, and the call has gone back to the
+ *   pool. */
 int belay__request_send(belay__operation_t *operation, belay__call_t *call);
 
-/* The same for n calls at once, all or none; none if one of them is NULL. If a call fails, the
- * others keep their effects, and the status is BELAY_EUNKNOWN if any result is unknown, else the
- * first error. */
+/* As belay__request_send(), for n calls at once: sends all or none; none if one of them is NULL. If
+ * a call fails, the others keep their effects, and the status is BELAY_EUNKNOWN if any result is
+ * unknown, else the first error. */
 int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls, size_t n);
 
-/* The same for calls that make() builds, one for each i below n. make() returns NULL if memory is
- * out. */
+/* Build n calls with make(), which gets an i from 0 to n - 1, and send them as
+ * belay__request_send_all() does. make() returns NULL if memory is out. */
 typedef belay__call_t *(*belay__make_call_fn)(belay__operation_t *operation, size_t i,
                                               const void *arg);
 int belay__request_send_each(belay__operation_t *operation, size_t n, belay__make_call_fn make,
@@ -176,7 +179,8 @@ void belay__request_forget(belay__operation_t *operation);
  * Returns error. */
 int belay__request_begun(belay__operation_t *operation, int error);
 
-/* Begin a request that is one call, and send it. The request is forgotten on an error. */
+/* Begin a request that is one call, and send the call, which is not NULL. Returns 0 or an error;
+ * after an error no callback follows. */
 int belay__request_start(belay_request_t *request, belay__call_t *call,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void));

@@ -9,7 +9,8 @@
 #define NEAR_MS 100
 #define TIME_MAX_US INT64_C(253370764799999000) /* the end of the year 9998 */
 
-/* true unless calls of this handle now use another connection than the last TIME used. */
+/* true if calls of this handle now use the connection of the last TIME, or if they have no
+ * connection. */
 static bool is_same_server(const belay__servertime_t *time, const belay__handle_t *handle) {
   const belay_client_t *client = handle->client;
   const belay__server_info_t *server =

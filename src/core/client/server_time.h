@@ -25,13 +25,14 @@ typedef struct belay__servertime {
   belay__conn_class_t conn_class; /* Connection class of the handle's calls */
 } belay__servertime_t;
 
-/* true if an operation that starts at time `now` of the host's clock need not ask. When the server
- * must be asked again, this returns false to one operation (and to another one some seconds later,
- * if no reply has arrived). */
+/* true if an operation that starts at time `now` of the host's clock need not ask the server for
+ * its time. When the server must be asked again, this returns false to one operation (and to
+ * another one some seconds later, if no reply has arrived). */
 bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle,
                              uint64_t now);
 
-/* The server's time in milliseconds since 1970, once known; _at: at a time of the host's clock. */
+/* Return the server's time in milliseconds since 1970, now or at the time `now` of the host's
+ * clock. The server's time must be known. */
 int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handle_t *handle);
 int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now);
 
