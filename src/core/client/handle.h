@@ -95,8 +95,8 @@ struct belay__handle {
   char *prefix;
 };
 
-/* The fields that most types set in the same way: the sizes of the struct and the options, and the
- * offsets of the options `name` and `data`. */
+/* Sets the fields that follow from the name of a type: the sizes of its structs, and the offsets of
+ * the options `name` and `data`. */
 #define BELAY__HANDLE_LAYOUT(kind)                                                                 \
   .size = sizeof(belay_##kind##_t), .options_size = sizeof(belay_##kind##_options_t),              \
   .name_at = offsetof(belay_##kind##_options_t, name),                                             \

@@ -3,7 +3,7 @@
  * A namespace is one or more parts, wide to narrow, joined by "::" too. The braces make all keys of
  * one name share a cluster slot. In a part, '%', '{', '}', bytes below 0x20 and 0x7f are written as
  * '%' and two upper-case hexadecimal digits. A ':' at an end of the part, or before another ':', is
- * written in this way too: it could look like half of a separator. Every other byte stands for
+ * also written in this way. It could look like half of a separator. Every other byte stands for
  * itself. */
 #ifndef BELAY_CORE_KEY_KEY_H
 #define BELAY_CORE_KEY_KEY_H
