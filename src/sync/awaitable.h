@@ -2,8 +2,8 @@
  *
  *   IDLE --wait--> PENDING --the waiter is over--> OVER --the task runs the callback--> IDLE
  *
- * A close first cancels a pending wait. The end of the cancel takes at most the client's
- * close_timeout. */
+ * A close first cancels a pending wait. If the wait is not over after the client's close_timeout,
+ * belay__waiter_stop() ends the wait. */
 #ifndef BELAY_SYNC_AWAITABLE_H
 #define BELAY_SYNC_AWAITABLE_H
 
@@ -75,8 +75,8 @@ int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *typ
                          belay_bytes_t name, const belay_latch_options_t *options,
                          belay__handle_t **out);
 
-/* For type->init. The options replace retry_min, retry_max, backoff_max and timeout of `config`.
- * waiter_ops->finished must be belay__awaitable_finished. */
+/* Initializes the awaitable, for type->init. The options replace retry_min, retry_max, backoff_max
+ * and timeout of `config`. waiter_ops->finished must be belay__awaitable_finished. */
 int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_options_t *options,
                           unsigned count_max, belay__waiter_config_t config,
                           const belay__waiter_ops_t *waiter_ops);
@@ -94,11 +94,12 @@ int belay__awaitable_check_wait(const belay__awaitable_t *awaitable, int64_t wai
 void belay__awaitable_wait(belay__awaitable_t *awaitable, int64_t wait_ms,
                            belay__awaitable_end_fn end);
 
-/* Starts to end the wait. The wait's status is BELAY_ECANCELED, or 0 or BELAY_EUNKNOWN from a
- * withdrawal. Returns 0, BELAY_ESTATE (no wait is pending) or an error of the handle's check. */
+/* Cancels the pending wait, which then ends with BELAY_ECANCELED. After a withdrawal the status can
+ * also be 0 (the condition was met) or BELAY_EUNKNOWN. Returns 0, BELAY_ESTATE (no wait is pending)
+ * or an error of the handle's check. */
 int belay__awaitable_cancel(belay__awaitable_t *awaitable);
 
-/* Adds a key: tail is "}", or "}::part". */
+/* Adds a key of the awaitable to the call. tail: "}", or "}::part". */
 static inline void belay__awaitable_key(const belay__awaitable_t *awaitable, belay__call_t *call,
                                         const char *tail) {
   belay__handle_arg(&awaitable->handle, call, "", 0, tail);

@@ -5,7 +5,8 @@
  * a repeated command gets the same reply: a lost reply can be asked for again, and a late execution
  * from a lost connection changes nothing. The server remembers a party for at least a minute. It
  * forgets the party earlier when the handle's next wait begins, if no command of the party can
- * still run late. A wait without a reply for 40 s, also to its withdrawal, ends as unknown. */
+ * still run late. If a wait gets no reply for 40 s, it ends with BELAY_EUNKNOWN, even if the server
+ * then confirms the withdrawal. */
 #include <string.h>
 
 #include "belay/latch.h"
@@ -14,9 +15,11 @@
 #include "sync/awaitable.h"
 #include "scripts.gen.h"
 
-#define REMEMBERED_MS 60000      /* time for which passed and withdrawn parties are remembered */
-#define FORGOTTEN_AFTER_MS 40000 /* shorter by the time for commands in flight */
-#define ASKS_PER_PLACE 3         /* smallest number of queries in one waiter_ttl */
+#define REMEMBERED_MS 60000 /* time for which passed and withdrawn parties are remembered */
+/* a wait without a reply for this time is unknown; REMEMBERED_MS less the time for commands in
+ * flight */
+#define FORGOTTEN_AFTER_MS 40000
+#define ASKS_PER_PLACE 3 /* smallest number of queries in one waiter_ttl */
 
 struct belay_barrier {
   belay__awaitable_t awaitable; /* first */
@@ -58,8 +61,9 @@ static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
     belay__call_arg(call, "", 0);
 }
 
-/* Reply: n > 0: passed in generation n; 0: waits; -1: withdrew (no query follows that); -2: another
- * count. */
+/* Reads the reply. n > 0: the party has passed in generation n. 0: the party waits. -1: the party
+ * has withdrawn, which is not valid, because no query follows a withdrawal. -2: the barrier has
+ * another count. */
 static int read(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   int64_t n;
   (void)holds_ms;

@@ -41,8 +41,8 @@ static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
   belay__call_arg(call, latch->made, latch->made_len);
 }
 
-/* Reply: {count left, time when the latch was made}; -1: the latch has another count; -2: the
- * server has forgotten the latch of latch->made. */
+/* Reads the reply: {count left, time when the latch was made}; -1: the latch has another count; -2:
+ * the server has forgotten the latch of latch->made. */
 static int read_open(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   belay_latch_t *latch = latch_of(waiter);
   int64_t n;

@@ -19,7 +19,8 @@
 #include "core/key/key.h"
 
 #define FAMILY "topic"
-#define EVENTS_PER_TASK 64 /* other deadlines must not wait for the whole queue */
+/* maximum of events that one task reports, because deadlines must not wait for the whole queue */
+#define EVENTS_PER_TASK 64
 
 /* Writes the name of a topic's channel. Returns its length. */
 static size_t build_channel(char out[BELAY__KEY_MAX], const belay_client_t *client,
@@ -102,7 +103,8 @@ static void free_message(belay_client_t *client, message_t *message) {
   belay__free(client->belay, message, size_of(message));
 }
 
-/* Returns 0, or the reason why the message is lost. An empty queue has room for any message. */
+/* Adds a copy of the message to the queue. Returns 0, or the error because of which the message is
+ * lost. An empty queue has room for any message. */
 static int add_message(belay_subscription_t *subscription, const char *data, size_t len) {
   belay_client_t *client = subscription->handle.client;
   size_t bytes = subscription->bytes + sizeof(message_t) + len;
@@ -123,7 +125,8 @@ static void on_message(belay__subscription_t *base, belay__channel_event_t what,
                        size_t len, int status) {
   belay_subscription_t *subscription = BELAY__CONTAINER(base, belay_subscription_t, subscription);
   if (subscription->gap != 0)
-    return; /* part of the gap; the task checks later if the channel is up again */
+    /* drop the event, which is part of the gap; the task checks later if the channel is up again */
+    return;
   switch (what) {
   case BELAY__CHANNEL_UP:
     subscription->listening = true;

@@ -24,7 +24,8 @@
 #include "core/key/key.h"
 #include "core/loop/backoff.h"
 
-#define RECONNECT_MS 200 /* spreads the queries of waiters whose connection was lost */
+/* longest delay of a query after a gap, so that waiters do not query all at once */
+#define RECONNECT_MS 200
 /* Smallest number of queries that a waiter sends before the server may have forgotten it. */
 #define QUERIES_BEFORE_FORGOTTEN 4
 
@@ -47,14 +48,16 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-/* Time at which the server may have forgotten the waiter, so that its replies prove nothing. */
+/* Returns the time from which the server may have forgotten the waiter. From then on, a reply of
+ * the server proves nothing. */
 static uint64_t forgotten_at(const belay__waiter_t *waiter) {
   if (!waiter->may_exist || waiter->config.forgotten_after == 0)
     return BELAY__NEVER;
   return waiter->known_at + waiter->config.forgotten_after * BELAY__MS;
 }
 
-/* The delay after n consecutive replies of "not yet", or n consecutive failures. */
+/* Draws the delay of the next query after n consecutive replies of "not yet", or n consecutive
+ * failures. */
 static uint64_t poll_delay(const belay__waiter_t *waiter, uint32_t n, uint64_t most_ms) {
   const belay__waiter_config_t *config = &waiter->config;
   return belay__delay_draw(belay_of(waiter), belay__delay_poll(config->retry_min, config->retry_max,
@@ -125,8 +128,8 @@ static int withdraw_failed(int status) {
   return stopped ? BELAY_EUNKNOWN : status;
 }
 
-/* Returns the status of a wait whose withdrawal was confirmed. After forgotten_at() the reply
- * proves nothing. */
+/* Returns the status of a wait whose withdrawal was confirmed. After forgotten_at() the
+ * confirmation proves nothing, so the status is that of withdraw_failed(). */
 static int withdraw_done(const belay__waiter_t *waiter) {
   return belay__now(belay_of(waiter)) < forgotten_at(waiter) ? waiter->last
                                                              : withdraw_failed(waiter->last);
@@ -294,8 +297,8 @@ static void on_timer(belay__timer_t *timer) {
   step(BELAY__CONTAINER(timer, belay__waiter_t, timer), EV_TIMER, 0, -1);
 }
 
-/* Lets the waiter query again soon. After a gap all waiters of the connection query again, so their
- * delays are longer. */
+/* Lets the waiter query again soon after a message or a confirmation. After a gap all waiters of
+ * the connection query again, so their delays are longer. */
 static void on_message(belay__subscription_t *subscription, belay__channel_event_t what,
                        const char *data, size_t len, int status) {
   belay__waiter_t *waiter = BELAY__CONTAINER(subscription, belay__waiter_t, subscription);

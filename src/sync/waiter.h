@@ -18,7 +18,7 @@ typedef struct belay__waiter belay__waiter_t;
 /* The functions of a question. None of them may run a callback of the program, because they run
  * inside a transition of the waiter. */
 typedef struct belay__waiter_ops {
-  /* Adds the words of the question. */
+  /* Adds the words of the question to a new call. */
   void (*build_query)(belay__waiter_t *waiter, belay__call_t *call);
 
   /* Reads the reply. Returns 0 (the wanted one), BELAY__NOT_YET, BELAY__FORGOTTEN, BELAY_EPROTO
@@ -84,7 +84,8 @@ struct belay__waiter {
   bool gap; /* true from a loss of messages until the subscription is confirmed again */
 };
 
-/* channel: stays valid as long as the waiter is used. */
+/* Initializes a waiter in the state IDLE. The memory of `channel` must stay valid as long as the
+ * waiter is used. */
 void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
                         belay_client_t *client, const belay__waiter_config_t *config,
                         const char *channel, size_t channel_len);
@@ -96,7 +97,8 @@ void belay__waiter_start(belay__waiter_t *waiter, int64_t wait_ms);
  * first; it can change the status to 0 or BELAY_EUNKNOWN. Not in IDLE. */
 void belay__waiter_cancel(belay__waiter_t *waiter, int status);
 
-/* Sends the next question soon, because the reply may have changed. No effect in IDLE. */
+/* Sends the next question soon. The caller calls this when the reply may have changed. No effect in
+ * IDLE. */
 void belay__waiter_ask_soon(belay__waiter_t *waiter);
 
 /* Ends the wait at once, without a withdrawal. The status is BELAY_ECANCELED, or BELAY_EUNKNOWN if
