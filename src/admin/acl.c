@@ -43,7 +43,8 @@ typedef struct row {
 #define ALL "all"
 #define SENTINELS "sentinels"
 
-/* Sorted by kind and name. The table below limits commands to some servers. */
+/* The commands of each family, sorted by kind and name. The table `certain` limits some of these
+ * commands to some servers. */
 static const row_t rows[] = {
     {GROUP, CLIENT, "",
      "client|kill client|setname command|info hello info|replication info|server ping"},
@@ -111,7 +112,8 @@ static const row_t rows[] = {
     {DEPLOYMENT, "sentinel", "", "role"},
 };
 
-/* The servers that know and need a command. A command without a row is for all servers. */
+/* The servers that know and need a command. A server gets the command if one of the rows of the
+ * command matches, or if the command has no row. */
 static const struct {
   const char *word;
   /* Versions as 70000 for 7.0.0: from since, before until; until 0: no end */
@@ -320,8 +322,9 @@ void belay_acl_options_init(belay_acl_options_t *options) {
     };
 }
 
-/* True if no text contains a byte that ends a word of an ACL rule. Keys contain all bytes
- * unescaped; namespaces only the space, because their other special bytes are escaped. */
+/* True if each text has 1 to max bytes, and none of the bytes `ends`, which would end a word of an
+ * ACL rule. In a namespace only the space does so, because belay escapes the other special bytes of
+ * a namespace. Keys are not escaped. */
 static bool are_words(const char *const *texts, size_t count, size_t max, const char *ends) {
   if (texts == NULL)
     return count == 0;

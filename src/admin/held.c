@@ -151,8 +151,8 @@ belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
                                .mark = belay__siphash128(key, token->str, token->len).h1};
 }
 
-/* Returns the label after the digits of a token, and its length in *rest. NULL if there is none, or
- * the token has not the form of belay. */
+/* Returns the label after the digits of a token, and its length in *rest. NULL if there is no
+ * label, or if the token does not have the form of belay's tokens. */
 static const char *label_part(const char *token, size_t len, size_t *rest) {
   if (len <= LABEL_AT || token[LABEL_AT - 1] != ':')
     return NULL;
@@ -177,8 +177,9 @@ bool belay__held_is_owned(const belay__held_key_t *key, const belay__reply_t *re
   return key->kind == BELAY_HELD_LOCK && reply->items[OWNER]->len > 0;
 }
 
-/* Returns the owner or the leader's value, or NULL. The stored owner of a reentrant lock has the
- * digits of its client before the owner's name. */
+/* Returns the owner of a reentrant lock, or the value of an election's leader, and its length in
+ * *len. NULL: none. The stored owner of a lock begins with the digits of its client, which the
+ * function skips. */
 static const char *owner_of(const belay__held_key_t *key, const belay__reply_t *reply,
                             size_t *len) {
   const belay__reply_t *owner = reply->items[OWNER];

@@ -19,7 +19,7 @@
 #include "scripts.gen.h"
 
 enum { HELD }; /* values of a read: a belay__held_t * */
-/* values of a break: the counts of belay_broken_t */
+/* values of a break, for the counts of a belay_broken_t */
 enum { REMOVED, NOT_LISTED, OTHERS, RECEIVERS };
 
 /* State of a request, in its room. The bytes of the key follow the marks. A read has no marks. */
@@ -149,12 +149,12 @@ static void notify_broken(belay_request_t *request, void (*cb)(void),
   ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : &unknown);
 }
 
-/* A release is not sent again: if the first one had run, the second would report a missing
- * token. */
+/* A release is not sent again after a lost reply: if the first one had run, the second one would
+ * report a missing token. */
 static const belay__request_ops_t release_ops = {.read = read_released, .notify = notify_broken};
 
-/* Release the n holders of the caller that are among the `listed` holders of the reply. The request
- * is PARKED until then. */
+/* Send the releases of the n holders of the caller that are among the `listed` holders of the
+ * reply. The request must be PARKED. Returns 0 or an error. */
 static int release(belay__operation_t *operation, const belay__reply_t *reply, size_t listed,
                    size_t n) {
   belay_client_t *client = operation->client;

@@ -15,9 +15,9 @@
  * a cluster, keys of different slots may not share a command, and a server can serve other clients
  * in between. A cursor is valid only for the process that made it: if another process replies, the
  * scan begins again with the first server. Several servers are scanned one after another. If slots
- * have moved between the servers since its beginning, the scan begins again, too. SCAN is
- * never redirected: moved slots become known by other calls and by the map, which is refreshed once
- * a minute. */
+ * have moved between the servers since the beginning of the scan, the scan begins again, too. SCAN
+ * is never redirected: moved slots become known by other calls and by the map, which is refreshed
+ * once a minute. */
 #include "admin/sweep.h"
 
 #include <assert.h>
@@ -166,7 +166,8 @@ static void on_task(belay__task_t *task) {
   sweep->cb(sweep, sweep->status, &totals);
 }
 
-/* Returns false if no run is under way, or the run is ENDING already. */
+/* Ends the run with BELAY_ECANCELED, and cancels its request. Returns false if no run is under way,
+ * or the run is ENDING already. */
 static bool cancel_run(belay_sweep_t *sweep) {
   if (sweep->state == IDLE || sweep->state == ENDING)
     return false;

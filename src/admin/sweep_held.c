@@ -66,7 +66,8 @@ static belay__held_t *pop(belay_sweep_t *sweep) {
   return node == NULL ? NULL : BELAY__CONTAINER(node, belay__held_t, node);
 }
 
-/* If the callback ends the run, on_task() of sweep.c drops the other results. */
+/* Passes the results to the callback one by one. If the callback ends the run, on_task() of sweep.c
+ * drops the other results. */
 void belay__sweep_report_held(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   for (belay__held_t *held; sweep->state == state && (held = pop(sweep)) != NULL;) {

@@ -12,8 +12,8 @@ void belay__sweep_drop_page(belay_sweep_t *sweep) {
   sweep->page = (belay__sweep_page_t){0};
 }
 
-/* true if the key is in the namespace, whatever the server returns, and is accepted for
- * processing. */
+/* true if the key belongs to the page: the key is in the namespace, and sweep->work accepts it. The
+ * function checks the namespace because a wrong reply could have other keys. */
 static bool is_wanted(const belay_sweep_t *sweep, const belay__reply_t *key) {
   const belay_client_t *client = sweep->handle.client;
   const belay__sweep_work_t *work = sweep->work;
@@ -76,7 +76,8 @@ static void advance(belay_sweep_t *sweep, uint64_t cursor) {
 }
 
 /* True if the slot map has changed since the scan began: keys may have moved between the servers.
- * Before the first reply the map may be unknown (version 0): then its version now is taken. */
+ * Before the first reply the version may be 0 (unknown): then the function stores the present
+ * version. */
 static bool have_slots_moved(belay_sweep_t *sweep) {
   belay__sweep_position_t *position = &sweep->position;
   uint32_t route, version;

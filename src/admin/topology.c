@@ -111,7 +111,8 @@ static const command_t time_commands[1] = {{"TIME", NULL}};
 
 static bool send_commands(probe_t *probe, const command_t *commands, size_t n);
 
-/* Probes the server at that address, unless it is probed already. */
+/* Probes the server at that address, unless a probe of the address exists or there are too many
+ * probes. */
 static void add_server(survey_t *survey, const char *place) {
   if (place[0] == '\0' || survey->n == BELAY_TOPOLOGY_SERVERS_MAX || is_known(survey, place))
     return;
@@ -195,7 +196,8 @@ static void close_probe(probe_t *probe) {
   end_if_complete(probe->survey);
 }
 
-/* Also runs if another part closes the client: belay_close() closes all clients. */
+/* Makes the probe CLOSED at the end of its client. Also runs if another part closes the client:
+ * belay_close() closes all clients. */
 static void on_closed(belay_client_t *client, void *data) {
   probe_t *probe = data;
   (void)client;
@@ -208,7 +210,7 @@ static void on_closed(belay_client_t *client, void *data) {
 
 static void on_answer(belay__call_t *call, const belay__result_t *result);
 
-/* Stores the error and the client's detail. */
+/* Stores the error in the result, and the client's detail if it is about this error. */
 static void keep_error(probe_t *probe, int error) {
   const belay__refused_t *refused = &probe->client->refused;
   probe->info.result.status = error;
@@ -310,7 +312,8 @@ static bool needs_more_samples(const probe_t *probe) {
          !probe->no_time && probe->info.result.samples < survey->samples;
 }
 
-/* All pending calls of the probe have ended. Makes all transitions but that to CLOSED. */
+/* Advances a probe after the end of all of its pending calls: sends a TIME, or closes the probe.
+ * on_closed() makes the transition to CLOSED. */
 static void step_probe(probe_t *probe) {
   switch (probe->state) {
   case IDENTIFYING:
@@ -345,7 +348,7 @@ static int send_ping(survey_t *survey, uint64_t deadline) {
   return belay__request_send(survey->operation, call);
 }
 
-/* The PING of the deployment has ended: the known servers are surveyed. */
+/* After the reply to the PING of the deployment, starts the survey of the known servers. */
 static int on_ping(belay__operation_t *operation, const belay__call_t *call,
                    const belay__reply_t *reply) {
   survey_t *survey = operation->context;

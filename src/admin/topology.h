@@ -16,7 +16,7 @@ typedef struct belay__topology_entry {
   char software[BELAY__TOPOLOGY_WORD], version[BELAY__TOPOLOGY_WORD];
   char run_id[BELAY__RUN_ID_MAX + 1];
   char detail[BELAY__WORDS_MAX];
-  /* Bounds of the time by which its clock is ahead of the clock of this host */
+  /* Bounds of the time by which the server's clock is ahead of the clock of this host */
   int64_t ahead_min_us, ahead_max_us;
   int64_t rtt_us[BELAY_TOPOLOGY_SAMPLES_MAX];
 } belay__topology_entry_t;
@@ -35,8 +35,8 @@ bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
                                    char out[BELAY__PLACE_MAX]);
 
 /* Read the reply to TIME. wall_us: wall clock of this host when the reply was read, in microseconds
- * since 1970; took: nanoseconds from the request until after that, at most. Returns false if the
- * reply is not valid. */
+ * since 1970; took: nanoseconds from the sending of the request until after wall_us was read, or
+ * more. Returns false if the reply is not valid. */
 bool belay__topology_entry_read_time(belay__topology_entry_t *info, const belay__reply_t *reply,
                                      uint64_t took, int64_t wall_us);
 

@@ -102,7 +102,7 @@ bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
   return true;
 }
 
-/* Narrows the bounds of the difference between the server's clock and the local clock to those of
+/* Narrows the bounds of the difference between the server's clock and the local clock with those of
  * one sample. The server read its clock between the request and the reply, so each sample gives two
  * bounds. The bounds of all samples hold, unless a clock was set between two samples. */
 static void narrow(belay__topology_entry_t *info, int64_t min_us, int64_t max_us) {
