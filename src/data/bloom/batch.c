@@ -56,7 +56,8 @@ static belay__call_t *make_call(belay__operation_t *operation, size_t i, const v
   return kind_of(operation)->make(operation, batch->first[i], batch->first[i + 1]);
 }
 
-/* Of an info, which has no items, send one call. */
+/* Send a round: the calls for the items without an answer. For an info, which has no items, send
+ * one call. */
 static int send_round(belay__operation_t *operation) {
   belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_batch_t *batch = op->plan;
@@ -164,7 +165,8 @@ int belay__bloom_batch_answers(belay__operation_t *operation, const belay__call_
   return take_answers(op, operation->index, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
 }
 
-/* Items are left after a round, or it had the wrong layers: send another round. */
+/* Send another round, because items are left, or because the last round had the wrong layers.
+ * Returns BELAY_EPROTO after too many rounds without progress. */
 static int send_next_round(belay__operation_t *operation) {
   belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   batch->fruitless = batch->learnt ? 0 : batch->fruitless + 1;

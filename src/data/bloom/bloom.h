@@ -39,7 +39,7 @@ typedef struct belay__bloom_layer {
   bool together;                      /* true if its segments are in the slot of the name */
 } belay__bloom_layer_t;
 
-/* A segment as a census reports it, with two calls. */
+/* The result of a census for one segment, from the replies to two calls. */
 typedef struct belay__bloom_census {
   bool there; /* true if the segment has the generation of the operation */
   int64_t bits_set;
@@ -55,10 +55,11 @@ typedef enum belay__bloom_what {
 /* The room of a request; the hashes, the plan and the answers follow it. */
 typedef struct belay__bloom_op {
   belay__bloom_what_t what;
-  bool rereading;              /* true while the configuration is read again */
-  bool touched;                /* true if the server processed some items, so bits may be set */
-  bool stale;                  /* true if a replica may answer */
-  uint8_t found;               /* Result of the second read: GONE, SAME, OTHER (open.c) */
+  bool rereading; /* true while the configuration is read again */
+  bool touched;   /* true if the server processed some items, so bits may be set */
+  bool stale;     /* true if a replica may answer */
+  /* Result of reading the configuration again: GONE, SAME, OTHER (open.c) */
+  uint8_t found;
   uint8_t tries;               /* Number of restarts because the filter was replaced */
   uint32_t n;                  /* Number of items */
   int64_t generation;          /* Generation under which the operation was last sent */
@@ -202,8 +203,8 @@ int belay__bloom_reread_done(belay__operation_t *operation);
  * Returns as ops->next does. */
 int belay__bloom_restart(belay__operation_t *operation);
 
-/* The filter of this generation (0: any) is gone or changed. If it is OPEN here, it becomes UNREAD:
- * the next operation opens it again. */
+/* Note that the filter of this generation (0: any) is gone or changed. If the handle has this
+ * filter OPEN, the state becomes UNREAD, and the next operation opens the filter again. */
 void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation);
 
 /* PARKED: read the configuration's ttl, and the header and the number of set bits of n segments of

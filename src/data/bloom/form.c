@@ -26,7 +26,8 @@ static const char *check_window(const belay_bloom_options_t *o) {
   return NULL;
 }
 
-/* A layer of a SCALING or ROTATING filter is one segment. */
+/* Check that a layer of a SCALING or ROTATING filter is one segment. Returns NULL, or a text about
+ * the wrong option. */
 static const char *check_segments(const belay_bloom_options_t *o, const belay__bloom_shape_t *s) {
   if (o->kind == BELAY_BLOOM_PLAIN || s->segments == 1)
     return NULL;

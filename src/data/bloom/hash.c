@@ -15,7 +15,8 @@ belay__bloom_hash_t belay__bloom_hash(const belay__bloom_hasher_t *hasher, const
   return (belay__bloom_hash_t){.h1 = hash.low64, .h2 = hash.high64};
 }
 
-/* The hash of one text under a key reveals nothing about the hash of another one. */
+/* Hash a fixed text under the key. The hash of one text reveals nothing about the hash of
+ * another. */
 uint64_t belay__bloom_fingerprint(const belay__bloom_hasher_t *hasher) {
   static const char text[] = "belay: the fingerprint of a Bloom filter's key";
   if (!hasher->keyed)

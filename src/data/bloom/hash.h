@@ -31,7 +31,7 @@ typedef struct belay__bloom_hasher {
   uint8_t key[BELAY__SIPHASH_KEY_LEN]; /* Used if keyed */
 } belay__bloom_hasher_t;
 
-/* item may be NULL if len is 0. */
+/* Return the hash of an item. The item may be NULL if len is 0. */
 belay__bloom_hash_t belay__bloom_hash(const belay__bloom_hasher_t *hasher, const void *item,
                                       size_t len);
 

@@ -165,7 +165,8 @@ static int read_step(belay__operation_t *operation, const belay__call_t *call,
 static int open_again(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   if (++bloom->tries > BELAY__BLOOM_TRIES)
-    return BELAY_ELOST; /* each time, the filter was deleted or replaced, or it was too late */
+    /* after each try, the filter was deleted or replaced, or the creation took too long */
+    return BELAY_ELOST;
   return send_open(operation);
 }
 

@@ -31,8 +31,8 @@ static int read_info(belay__operation_t *operation, const belay__call_t *call,
   int error = belay__bloom_census_read(operation, reply, census);
   if (error != 0 || operation->index == 0)
     return error;
-  /* Unused bits of the last byte are set: another program, or a filter with more bits, has written
-   * the key. */
+  /* More bits are set than the segment has: another program, or a filter with more bits, has
+   * written the key. */
   if (census[(operation->index - 1) / 2].bits_set > bloom->form.shape.segment_bits)
     return belay__handle_mismatch(call, "a segment has more bits than it can have");
   return 0;

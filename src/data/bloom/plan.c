@@ -7,7 +7,8 @@
 /* Maximum bits of a chunk that is sent bit by bit, so that its call does not delay others for
  * long. */
 #define CHUNK_BITS 16384u
-/* Bytes of max_reply that a bit of a reply takes; and that a segment takes beyond its own bytes. */
+/* Bytes of max_reply for each bit in a reply; bytes of max_reply for a segment in a reply, besides
+ * its own bytes. */
 #define REPLY_OF_A_BIT 192u
 #define REPLY_OF_A_SEGMENT 65536u
 /* Calls with more bits use the BULK class. */
@@ -57,7 +58,8 @@ static bool is_bulk(const belay_bloom_t *bloom, const belay__bloom_shape_t *shap
   return true;
 }
 
-/* Sort the items by segment; the items of a segment keep their order. */
+/* Sort the items by segment, into plan->order; the items of a segment keep their order. at[s]
+ * becomes the end of the items of segment s. */
 static void sort_items(belay__bloom_plan_t *plan, const belay__bloom_op_t *op,
                        uint32_t at[SEGMENTS]) {
   const belay__bloom_shape_t *shape = &plan->layer.shape;

@@ -2,8 +2,8 @@
  *
  * The items are sorted by segment and divided into chunks, one call each. A chunk sets or gets
  * single bits, in one BITFIELD that also reads the header. If many bits of a segment are wanted,
- * the call fetches the whole segment instead; of an add, it also ors a bitmap into the segment.
- * The chunks of a segment keep the order of their items.
+ * the call fetches the whole segment instead; the call of an add also ORs a bitmap into the
+ * segment. The chunks of a segment keep the order of their items.
  *
  * An answer counts if its chunk read the generation that the operation ends with. After a restart,
  * a chunk that has already read the new generation is not sent again: the bits that it has set

@@ -68,7 +68,7 @@ static int64_t server_ms(const belay_bloom_t *bloom) {
   return clock->server_ms + (int64_t)(since / BELAY__MS);
 }
 
-/* Read the time and the state from a script's reply. Returns 0 or an error. */
+/* Read the time and the state from a script's reply with the code `what`. Returns 0 or an error. */
 static int learn(belay__operation_t *operation, const belay__call_t *call, int64_t what,
                  belay__reply_t *const *items) {
   belay_bloom_t *bloom = operation->context;
@@ -128,7 +128,8 @@ static int read_items(belay__operation_t *operation, const belay__call_t *call,
 }
 
 /* A layer is missing, or the configuration is missing or differs. If only the configuration is
- * affected, and no item could be found any more, nothing is lost: the operation starts again. */
+ * affected, and no item could be found any more, nothing is lost: the operation starts again.
+ * Otherwise it reads the configuration again. */
 static int check_config(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   belay__bloom_op_t *op = belay__bloom_op(operation);
@@ -154,7 +155,7 @@ static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__B
   return n;
 }
 
-/* A layer that has expired since the round is not counted. */
+/* Make the info from the census. A layer that has expired since the round does not count. */
 static int end_info(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_form_t *form = &bloom->config.form;

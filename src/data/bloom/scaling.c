@@ -1,15 +1,15 @@
-/* The scaling kind: layers, each with twice the capacity and half the error rate of the one
- * before, so that all layers together meet the rate (the first one has half of it). When the
- * newest layer is full, the script of the next add of a new item creates a layer. A layer that
- * would be larger than a segment gets the size of a segment.
+/* The scaling kind: layers, each with twice the capacity and half the error rate of the one before,
+ * so that all layers together meet the rate (the first one has half of it). When the newest layer
+ * is full, the script of the next add of a new item creates a layer. A layer that would be larger
+ * than a segment gets the size of a segment.
  *
- * All layers are in the slot of the name, under NAMESPACE::bloom::{NAME}::lI::0. The list of
- * layers is stored behind the configuration (lua/bloom/scaling.lua). A handle sends the bit
- * positions of an item for the layers that it knows and for the next one. If there are others,
- * the reply lists them.
+ * All layers are in the slot of the name, under NAMESPACE::bloom::{NAME}::lI::0. The list of layers
+ * is stored behind the configuration (lua/bloom/scaling.lua). A handle sends the bit positions of
+ * an item for the layers that it knows and for the next one. If the filter has other layers, the
+ * reply lists the layers of the filter.
  *
- * The size of a layer follows from logarithms, whose last bits differ between machines: the
- * stored size counts. */
+ * The size of a layer follows from logarithms, whose last bits differ between machines: the stored
+ * size counts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -101,7 +101,7 @@ static void add_next(belay_bloom_t *bloom) {
   growth->given = growth->there + next_layer(&bloom->config.form, growth->there, growth);
 }
 
-/* Drop the layers of another generation. */
+/* Drop the known layers if they belong to another generation than the open filter. */
 static void prepare(belay_bloom_t *bloom) {
   if (bloom->growth.generation == bloom->config.generation)
     return;
@@ -110,7 +110,7 @@ static void prepare(belay_bloom_t *bloom) {
   add_next(bloom);
 }
 
-/* Reads the layers from a script's reply. */
+/* Reads the layers from a script's reply. Returns false if the state is damaged. */
 static bool learn(belay__operation_t *operation, const belay__reply_t *state) {
   belay_bloom_t *bloom = operation->context;
   plan_t *plan = belay__bloom_op(operation)->plan;
@@ -136,7 +136,7 @@ static bool learn(belay__operation_t *operation, const belay__reply_t *state) {
   return true;
 }
 
-/* All possible layers, so that a clear also deletes the layers of a lost configuration. */
+/* List all possible layers, so that a clear also deletes the layers of a lost configuration. */
 static unsigned layers(const belay__bloom_config_t *config, const void *value, size_t len,
                        belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
   (void)value;

@@ -23,8 +23,8 @@
 #define BELAY__BLOOM_SEGMENT_BITS_MAX (UINT32_C(1) << 25)
 #define BELAY__BLOOM_HASHES_DEFAULT 14
 
-/* Together with the hash, determines the bit positions of an item. All segments have the same
- * size. */
+/* The shape of a layer. The shape and the hash of an item determine the bit positions of the item.
+ * All segments have the same size. */
 typedef struct belay__bloom_shape {
   uint32_t hashes;
   uint32_t segments;

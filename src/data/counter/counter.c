@@ -85,8 +85,9 @@ static void add_ttl(const belay_counter_t *counter, belay__call_t *call) {
   belay__call_arg_int(call, counter->options.extend_ttl);
 }
 
-/* least, most: range of the value before the addition. A value outside is a result if `bounded` is
- * true, and otherwise BELAY_EOVERFLOW. */
+/* Make the call of a script that adds to a shard. least, most: permitted range of the value before
+ * the addition. The script does not change a value outside the range. The value is then a result if
+ * `bounded` is true, and otherwise the error BELAY_EOVERFLOW. */
 static belay__call_t *make_script_add(const belay_counter_t *counter, belay_bytes_t key,
                                       unsigned shard, int64_t delta, int64_t least, int64_t most,
                                       bool bounded) {
@@ -263,7 +264,8 @@ int belay_counter_set(belay_counter_t *counter, belay_request_t *request, belay_
   return belay__handle_start(&counter->handle, request, call, &set_ops, BELAY__CB(cb));
 }
 
-/* The key may hold a large group. UNLINK frees its memory in the background. */
+/* Make the call that deletes a shard. The key may hold a large group of fields, so UNLINK frees its
+ * memory in the background. */
 static belay__call_t *delete_shard(belay__operation_t *operation, size_t shard, const void *key) {
   const belay_counter_t *counter = operation->context;
   const belay_bytes_t *k = key;

@@ -41,8 +41,8 @@ struct belay_counter {
 
 /* ---- one key (counter.c) ---- */
 
-/* Returns 0, or BELAY_EINVAL if the counters have several shards. what: name of the operation,
- * which needs one key. */
+/* Check that counters have one shard, because the operation needs one key. what: name of the
+ * operation, for the detail. Returns 0, or BELAY_EINVAL if there are several shards. */
 int belay__counter_whole(const belay_counter_t *counter, const char *what);
 
 /* Add to a call the key of a counter, or of one of its shards. */

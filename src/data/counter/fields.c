@@ -152,7 +152,8 @@ static int read_all_added(belay__operation_t *operation, const belay__call_t *ca
 static const belay__request_ops_t add_all_ops = {.read = read_all_added,
                                                  .notify = belay__counter_notify_many};
 
-/* call: the call about n fields; discarded if the request cannot begin. */
+/* Begin a request with n results, and send its call. If the request cannot begin, discard the
+ * call. */
 static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
                       size_t n, const belay__request_ops_t *ops, belay_counter_many_cb cb) {
   belay__operation_t *operation;
@@ -196,8 +197,8 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
   return belay__handle_start(&counter->handle, request, call, &get_ops, BELAY__CB(cb));
 }
 
-/* Reads fields: each is a number, missing, or invalid. An invalid field determines the status of
- * the request, and does not affect the results of the other fields. */
+/* Reads the values of the requested fields: each is a number, missing, or invalid. An invalid field
+ * determines the status of the request, and does not affect the results of the other fields. */
 static int read_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
   belay__counter_many_t *many = operation->room;

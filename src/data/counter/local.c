@@ -116,9 +116,9 @@ static void send_later(belay__adder_t *adder) {
   schedule(counter, belay__after_ms(counter->handle.client->belay, ms));
 }
 
-/* The sum was counted, or its loss was reported. Adds that were gathered since are due batch_ms
- * after the last flush. They are due at once if a flush was requested since, or the handle
- * closes. */
+/* End a sum that was counted, or whose loss was reported. Free the adder if nothing was added
+ * since. Otherwise set the timer: the new adds are due batch_ms after the last flush. They are due
+ * at once if a flush was requested since, or the handle closes. */
 static void finish_sum(belay__adder_t *adder) {
   belay_counter_t *counter = adder->counter;
   adder->sum = 0;
@@ -258,7 +258,8 @@ static void on_timer(belay__timer_t *timer) {
   local->adds = 0;
   if (counter->handle.closing)
     schedule(counter, local->until);
-  /* send_sum() may free the last adder and so release the handle. A task frees the handle later. */
+  /* send_sum() may free the last adder and so release the handle. The handle stays valid here,
+   * because a task frees it later. */
   while (!belay__list_empty(&batch)) {
     bool sent = local->open < OPEN_MAX &&
                 send_sum(BELAY__CONTAINER(belay__list_pop(&batch), belay__adder_t, node), now);

@@ -50,7 +50,8 @@ static belay__call_t *make_call(belay__operation_t *operation, size_t i, const v
                              : belay__counter_add_call(counter, item->key, item->delta);
 }
 
-/* n: number of results. calls: number of calls. more: bytes of room behind the results. */
+/* Begin a request with n results, and send `calls` calls. more: bytes of room behind the
+ * results. */
 static int start(belay_counter_t *counter, belay_request_t *request, const many_args_t *args,
                  size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
                  void (*cb)(void)) {

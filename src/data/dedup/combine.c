@@ -131,8 +131,8 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
 
 enum { MEMBERS, NEXT }; /* the values of a page */
 
-/* A cursor of belay_dedup_page() is the server's cursor times 2, plus the index (0 or 1) of the set
- * that the next page scans. */
+/* Read a page of members and the cursor of the next page. The cursor is the server's cursor times
+ * 2, plus the index (0 or 1) of the set that the next page scans. */
 static int read_page(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t which;

@@ -193,13 +193,14 @@ static int read_mark(belay__operation_t *operation, const belay__call_t *call,
 static const belay__request_ops_t mark_ops = {.read = read_mark, .notify = notify};
 static const belay__request_ops_t many_ops = {.read = read_mark, .notify = notify_many};
 
-/* For marks whose second answer is equal, or weaker and still true. */
+/* For marks that may be sent again, because the second answer is equal, or weaker and still
+ * true. */
 static const belay__request_ops_t mark_again_ops = {
     .read = read_mark, .notify = notify, .idempotent = true};
 static const belay__request_ops_t many_again_ops = {
     .read = read_mark, .notify = notify_many, .idempotent = true};
 
-/* FNV-1a of the items and their lengths. */
+/* Return a hash of the items and their lengths (FNV-1a). */
 static uint64_t hash_of(const belay_bytes_t *items, size_t n) {
   uint64_t hash = UINT64_C(14695981039346656037);
   for (size_t i = 0; i < n; i++) {
@@ -246,8 +247,8 @@ static void put_options(const op_args_t *args, belay__call_t *call, const belay_
   belay__call_arg_text(call, hash);
 }
 
-/* One command suffices without a ttl and an operation id, for one item of a SET or a COUNT, or for
- * any items of a BITMAP. Otherwise a script is needed. */
+/* Make the call that marks n items. Marks with a ttl or an operation id need a script. Without
+ * these, a command can mark one item of a SET or a COUNT, or any items of a BITMAP. */
 static belay__call_t *make_mark(const op_args_t *args, const belay_bytes_t *items, size_t n) {
   static const char *const commands[] = {
       [BELAY_DEDUP_SET] = "SADD", [BELAY_DEDUP_COUNT] = "PFADD", [BELAY_DEDUP_BITMAP] = "BITFIELD"};

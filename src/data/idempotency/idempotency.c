@@ -188,8 +188,9 @@ static int64_t remaining_ms(const belay__answer_t *answer) {
   return values[LEFT] > ms ? values[LEFT] - ms : 0;
 }
 
-/* If the record does not belong to the token, set the verdict and return 0. After a retry, the
- * request would report an error from here as BELAY_EUNKNOWN. */
+/* Read the reply to an operation with a token. If the record does not belong to the token, set the
+ * verdict BELAY_ENOTOWNER and return 0. After a retry, the request would report an error from here
+ * as BELAY_EUNKNOWN. */
 static int read_owned(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);
@@ -198,16 +199,18 @@ static int read_owned(belay__operation_t *operation, const belay__call_t *call,
   return error;
 }
 
-/* If a reply was lost and the record does not belong to the token, an earlier attempt may have
- * abandoned the record, and another client may have begun it since. */
+/* As read_owned(), for an abandon. If a reply was lost and the record does not belong to the token,
+ * return BELAY_EUNKNOWN. An earlier attempt may have abandoned the record, and another client may
+ * have begun it since. */
 static int read_abandoned(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   int error = read_owned(operation, call, reply);
   return error == 0 && operation->reply_lost && !operation->values[OURS] ? BELAY_EUNKNOWN : error;
 }
 
-/* If a reply was lost and the record is absent, an earlier attempt may have stored the result, and
- * the record may have expired since. */
+/* As read_owned(), for a finish. If a reply was lost and the record is absent, return
+ * BELAY_EUNKNOWN. An earlier attempt may have stored the result, and the record may have expired
+ * since. */
 static int read_finished(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
   int error = read_owned(operation, call, reply);
@@ -227,7 +230,8 @@ static int read_begun(belay__operation_t *operation, const belay__call_t *call,
     operation->values[VERDICT] = error; /* definite after a retry too: no attempt did anything */
     return 0;
   }
-  /* Only another client with the same token can have abandoned the record. */
+  /* The token is new: if the record is abandoned, another client with the same token has done
+   * it. */
   if (error == 0 && operation->values[WHAT] == BELAY_IDEMPOTENCY_ABANDONED)
     operation->values[VERDICT] = BELAY_ENOTOWNER;
   return error;
@@ -242,7 +246,8 @@ static int read_forgotten(belay__operation_t *operation, const belay__call_t *ca
 static const belay_idempotency_state_t unknown = {.outcome = BELAY_IDEMPOTENCY_UNKNOWN,
                                                   .owner = ""};
 
-/* token: the token of a begin; NULL: none to report. */
+/* Run the callback with the state of the record. token: the token of a begin; NULL: none to
+ * report. */
 static void notify_state(belay_request_t *request, belay_idempotency_cb cb,
                          const belay__answer_t *answer, const belay__token_t *token) {
   const int64_t *values = answer->values;
@@ -286,7 +291,8 @@ static void notify_begun(belay_request_t *request, void (*cb)(void),
   notify_state(request, (belay_idempotency_cb)cb, answer, &token);
 }
 
-/* A closing handle waits for the abandon that is sent here. */
+/* Abandon the record if the server may have executed the begin. A closing handle waits for this
+ * abandon. */
 static void on_cancel(belay__operation_t *operation, bool sent) {
   claim_t *claim = claim_of(operation->values[CLAIM]);
   operation->values[CLAIM] = 0;

@@ -149,7 +149,7 @@ int belay__idgen_read_wait(const belay_idgen_t *idgen, const belay__call_t *call
   if (!belay__reply_integer(reply, 0, INT64_MAX, &copies))
     return BELAY_EPROTO;
   if (call->epoch != epoch)
-    return BELAY_EUNKNOWN; /* perhaps not from the server that ran the script */
+    return BELAY_EUNKNOWN; /* this server may not be the one that ran the script */
   return copies < idgen->options.min_replicas ? BELAY_ENOREPLICAS : 0;
 }
 
@@ -281,8 +281,8 @@ BELAY__HANDLE_FUNCTIONS(idgen)
 
 /* ---- operations ---- */
 
-/* belay_idgen_next() for all cases but the fast one. While requests wait, it takes no id: they come
- * first. */
+/* belay_idgen_next() for all cases but the fast one. While requests wait, the function takes no id,
+ * because these requests come first. */
 static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *id) {
   belay_client_t *client = idgen->handle.client;
   uint64_t again_at;

@@ -31,7 +31,8 @@ typedef struct belay__segment {
   uint64_t rest_until;      /* Earliest time of the next fetch */
   uint32_t script_epoch;    /* Connection on which the script ran */
   int64_t first;            /* First id of the reply */
-  int64_t wait_ms;          /* Reply of the script: delay of the next try; its clock is behind */
+  /* Delay of the next try, in ms, which the script replied because the server's clock is behind */
+  int64_t wait_ms;
   belay__identity_t server; /* Identity that was sent to the script */
 } belay__segment_t;
 

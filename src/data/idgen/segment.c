@@ -7,7 +7,8 @@
  *     +--delay after an error---------------|--+
  *     +--delay: the server's clock is behind+
  *
- * The delay is the longest after a lasting error. Then a new request does not wait for the delay.
+ * After a lasting error the delay is the longest possible. Then a new request fetches at once,
+ * without waiting for the delay.
  *
  * With a gap, the script needs the identity of its server as an argument. The identity is known
  * once there is a connection, so a PING makes one first. The call may still use a later connection.
@@ -152,8 +153,9 @@ static void delay_fetch(belay_idgen_t *idgen, uint64_t ns) {
     belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
 }
 
-/* Set idgen->low, the id at which the next segment is fetched. It leaves a fifth of a step; it is
- * the present id if less is left already, and the end of the segment if no fetch is possible. */
+/* Set idgen->low, the id at which the next segment is fetched. At this id a fifth of a step is
+ * left. If less is left already, idgen->low is the present id. If no fetch is possible, idgen->low
+ * is the end of the segment. */
 static void set_low(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   int64_t fifth = idgen->options.step / 5 + (idgen->options.step % 5 != 0);

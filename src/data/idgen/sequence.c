@@ -1,6 +1,6 @@
 /* Sequences: each request runs one script, for one or several ids. If the reply was lost, the
- * script is sent again, and the ids of its first run are skipped. They look like ids of another
- * client. A script with a WAIT (min_replicas) is never sent again. */
+ * script is sent again, and the ids of its first run are skipped. To the caller, the skipped ids
+ * look like ids of another client. A script with a WAIT (min_replicas) is never sent again. */
 #include "data/idgen/idgen.h"
 #include "scripts.gen.h"
 

@@ -304,7 +304,8 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
   return reader.at == reply->count ? 0 : BELAY_EPROTO;
 }
 
-/* Read 1 if the value was swapped, else 0, and the pieces of the old value. */
+/* Read the reply to a swap: 1 if the script has swapped the value, else 0; then the pieces of the
+ * old value. */
 static int read_swapped(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;

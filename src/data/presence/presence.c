@@ -278,7 +278,7 @@ static int next_count(belay__operation_t *operation) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-/* The last call also deletes the configuration record. */
+/* Delete the keys of the next segments. The last call also deletes the configuration record. */
 static int next_reset(belay__operation_t *operation) {
   const belay_presence_t *presence = operation->context;
   uint32_t all = all_slices(presence), segments = segments_of(presence);
@@ -300,7 +300,7 @@ static int next_reset(belay__operation_t *operation) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-/* Read one bit for each id of a run. */
+/* Read one bit for each id of a run. If a bit is 1, set work->online of the id to true. */
 static int read_bits(const belay__reply_t *reply, work_t *work, const run_t *run) {
   int64_t bit;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != run->len)

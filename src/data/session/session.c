@@ -13,7 +13,7 @@
 #define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define OP_TTL_MAX_MS INT64_C(86400000)
 #define NUMBER_MAX ((INT64_C(1) << 53) - 1)
-#define EVENT_BYTES ((size_t)160) /* bytes of a reply to count for each event, besides its text */
+#define EVENT_BYTES ((size_t)160) /* bytes that an event takes of max_reply, besides its text */
 
 struct belay_session {
   belay__handle_t handle; /* first */
