@@ -187,13 +187,25 @@ static void on_check(uv_check_t *check) {
     uv_idle_stop(&host->idle.u.idle); /* it only served the flush */
 }
 
+/* If a prepare callback of the program runs after ours, the loop would sleep before the flush. */
+static void wake_for_flush(belay__host_t *host) {
+  if (host->prepared && !host->base.entered)
+    host_wake_soon(&host->base);
+}
+
 void belay__host_flush_soon(belay__host_t *host, belay__flush_t *flush) {
   if (!belay__list_empty(&flush->node))
     return;
   belay__list_push(&host->flushes, &flush->node);
-  /* If a prepare callback of the program runs after ours, the loop would sleep before the flush. */
-  if (host->prepared && !host->base.entered)
-    host_wake_soon(&host->base);
+  wake_for_flush(host);
+}
+
+static void host_before_sleep(belay_t *belay, belay__flush_t *flush) {
+  belay__host_t *host = (belay__host_t *)belay;
+  if (!belay__list_empty(&flush->node))
+    return;
+  belay__list_push_front(&host->flushes, &flush->node);
+  wake_for_flush(host);
 }
 
 void belay__host_flush_cancel(belay__flush_t *flush) {
@@ -250,6 +262,7 @@ static const belay__host_ops_t host_ops = {
     .wall_us = host_wall_us,
     .wake_at = host_wake_at,
     .wake_soon = host_wake_soon,
+    .before_sleep = host_before_sleep,
     .keep_alive = host_keep_alive,
     .random = host_random,
     .forked = host_forked,

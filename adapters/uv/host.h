@@ -9,13 +9,6 @@
 #include "uv/handle.h"
 #include "uv/connect_limiter.h"
 
-/* A function to run before the loop sleeps and right after it has woken, such as a batch of
- * writes. */
-typedef struct belay__flush {
-  belay__list_t node;
-  void (*run)(struct belay__flush *flush);
-} belay__flush_t;
-
 struct belay_tls;
 
 #define BELAY__HOST_ENTROPY 4096

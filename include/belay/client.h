@@ -308,6 +308,7 @@ typedef struct belay_client_stats {
   uint64_t settled_late;   /**< number of replies after the deadline or cancel of their call */
   uint64_t commands;       /**< number of commands sent, with retries, without handshakes */
   uint64_t batched;        /**< number of commands that were sent as part of a batch */
+  uint64_t grouped;        /**< number of requests that shared their command with other requests */
   uint64_t bytes_out;      /**< number of bytes written */
   uint64_t bytes_in;       /**< number of bytes read */
   uint64_t writes;         /**< number of writes to sockets */

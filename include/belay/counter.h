@@ -176,7 +176,13 @@ typedef void (*belay_counter_many_cb)(belay_request_t *request, int status,
  * BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not
  * run. A key has 1 to BELAY_COUNTER_KEY_MAX bytes. Arguments are copied. */
 
-/** Add delta, any number. With shards, result->value is the value of one shard. Not retried. */
+/** Add delta, any number. With shards, result->value is the value of one shard. Not retried.
+ *
+ * Adds to one key of one handle that begin in the same iteration of the loop are sent as one
+ * command, their sum, if their deltas have the same sign and their requests the same timeout. Each
+ * gets the value that it would have got alone, in the order in which they began. If the sum
+ * overflows, they are sent one by one. The same is true for bounded adds of equal deltas and
+ * bounds. If the reply is lost, all of them end with BELAY_EUNKNOWN. */
 BELAY_API int belay_counter_add(belay_counter_t *counter, belay_request_t *request,
                                 belay_bytes_t key, int64_t delta, belay_counter_cb cb);
 

@@ -311,7 +311,14 @@ typedef void (*belay_limiter_cb)(belay_request_t *request, int status,
 /** Take cost tokens, or none. With a cost of 0 it is belay_limiter_peek().
  *
  * A take that a token lease served, or that options.away allowed, has no receipt and cannot be
- * refunded. A take is not retried: see result.cause. */
+ * refunded. A take is not retried: see result.cause.
+ *
+ * Takes of one cost on one key of one handle that begin in the same iteration of the loop are sent
+ * as one command, if their requests have the same timeout. So a key on which very many takes begin,
+ * such as a limit of a whole service, costs one command per iteration. Each take gets the result
+ * and the receipt that it would have got alone, in the order in which they began. If the reply is
+ * lost, all of them have BELAY_EUNKNOWN as their cause. A canceled take may have been executed,
+ * as always. Takes under a BELAY_LIMIT_LOG are sent one by one. */
 BELAY_API int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request,
                                  belay_bytes_t key, int64_t cost, belay_limiter_cb cb);
 
@@ -407,7 +414,9 @@ BELAY_API void *belay_limiter_data(const belay_limiter_t *limiter);
 
 /** Statistics since the limiter was made, unless a comment says "now". */
 typedef struct belay_limiter_stats {
-  uint64_t asked;       /**< calls to the server, also for token leases; without returns */
+  /** Calls to the server, also for token leases; without returns. Takes that share a command count
+   * as one. */
+  uint64_t asked;
   uint64_t denials;     /**< verdicts of the denial cache */
   uint64_t from_leases; /**< verdicts of token leases */
   uint64_t away;        /**< verdicts of options.away */

@@ -23,6 +23,7 @@
 typedef struct belay__call belay__call_t;
 typedef struct belay__reply belay__reply_t;
 typedef struct belay__channel belay__channel_t;
+typedef struct belay__flush belay__flush_t;
 
 /* ---- host ---- */
 
@@ -41,6 +42,10 @@ typedef struct belay__host_ops {
 
   /* Enter belay in the next loop iteration, and keep the loop alive until then. */
   void (*wake_soon)(belay_t *belay);
+
+  /* Run the flush before the loop sleeps, before everything else that waits for this moment. No
+   * effect if already queued. To cancel it, remove flush->node from its list. */
+  void (*before_sleep)(belay_t *belay, belay__flush_t *flush);
 
   /* true: keep the loop alive until the next call with false. */
   void (*keep_alive)(belay_t *belay, bool on);

@@ -58,9 +58,13 @@ static const char *second_tail(const belay__limit_command_t *command, bool log, 
   return out;
 }
 
-static void put_keys(belay__call_t *call, const belay_limiter_t *limiter, belay_bytes_t key,
-                     const char *tail) {
-  belay__handle_arg(&limiter->handle, call, key.data, key.len, "}");
+static void put_keys(belay__call_t *call, const belay_limiter_t *limiter,
+                     const belay__limit_command_t *command, const char *tail) {
+  const belay_bytes_t key = command->key;
+  if (command->like != NULL)
+    belay__handle_arg_like(call, command->like);
+  else
+    belay__handle_arg(&limiter->handle, call, key.data, key.len, "}");
   if (tail != NULL)
     belay__handle_arg(&limiter->handle, call, key.data, key.len, tail);
 }
@@ -81,14 +85,14 @@ belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
   const char *tail = second_tail(command, log, space);
   if (command->verb == BELAY__LIMITER_RESET) {
     belay__call_t *call = belay__handle_command(&limiter->handle, "DEL", log ? 3 : 2);
-    put_keys(call, limiter, command->key, tail);
+    put_keys(call, limiter, command, tail);
     return call;
   }
   size_t args = limiter->time != 0 ? 5 : command->extra_len > 0 ? 4 : 3;
   belay__call_t *call =
       belay__handle_script(&limiter->handle, log ? &belay__script_limit_log : &belay__script_limit,
                            tail != NULL ? 2 : 1, args);
-  put_keys(call, limiter, command->key, tail);
+  put_keys(call, limiter, command, tail);
   belay__call_arg(call, words[command->verb], strlen(words[command->verb]));
   belay__call_arg(call, policy->packed, belay__policy_packed_len(policy));
   belay__call_arg_int(call, command->cost);

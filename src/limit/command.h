@@ -7,9 +7,10 @@
 typedef struct belay__limit_command {
   belay__limiter_verb_t verb;
   belay_bytes_t key;
+  const belay__call_t *like; /* Call of the same limiter with the same key; NULL: use `key` */
   int64_t cost;
   const belay_reservation_t *reservation; /* NULL: none */
-  char extra[BELAY__RECEIPT_MAX];         /* Content of ARGV[4] */
+  char extra[BELAY__RECEIPT_MAX];         /* Content of ARGV[4]; empty: there is none */
   size_t extra_len;
 } belay__limit_command_t;
 

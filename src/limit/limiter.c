@@ -3,6 +3,7 @@
  * client's close_timeout_ms. */
 #include "limit/denial_cache.h"
 #include "limit/fallback.h"
+#include "limit/group.h"
 #include "limit/token_lease.h"
 
 /* ---- close ---- */
@@ -76,6 +77,7 @@ int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *lim
     belay__policy_release(belay, policy);
     return belay__invalid(belay, "limits: a log stays one, and nothing else becomes one");
   }
+  belay__groups_release(limiter->handle.client);
   belay__token_leases_suspend(limiter);
   belay__policy_release(belay, limiter->policy);
   limiter->policy = policy;

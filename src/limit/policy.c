@@ -292,6 +292,22 @@ void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply
   result->retry_after_us = retry;
 }
 
+/* A bucket's b at its maximum may be less than the sum, and then `since` has changed with the last
+ * of the takes: the others can no longer be given back. No receipt of a server has a `since` of
+ * 0. */
+void belay__policy_untake(const belay__policy_t *policy, int64_t cost, int64_t takes,
+                          belay__limit_reply_t *numbers) {
+  for (size_t i = 0; i < policy->limits_len; i++) {
+    const belay__limit_t *limit = &policy->limits[i];
+    if (limit->kind == BELAY__LIMIT_BUCKET) {
+      if (takes > 0 && numbers->limits[i].b >= EXACT_MAX - 1)
+        numbers->since = 0;
+      numbers->limits[i].a -= takes * cost * limit->p;
+    }
+    numbers->limits[i].b -= takes * cost * (limit->kind == BELAY__LIMIT_BUCKET ? limit->p : 1);
+  }
+}
+
 /* ---- receipts ---- */
 
 void belay__policy_receipt(const belay__policy_t *policy, const belay__limit_reply_t *numbers,

@@ -85,6 +85,11 @@ void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply
 void belay__policy_receipt(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
                            int64_t cost, int64_t id, belay_receipt_t *receipt);
 
+/* Change the reply to `takes` + 1 admitted takes of cost tokens each into the reply to the first of
+ * them. The policy is not a log. */
+void belay__policy_untake(const belay__policy_t *policy, int64_t cost, int64_t takes,
+                          belay__limit_reply_t *numbers);
+
 #define BELAY__RECEIPT_MAX (8 * (2 + BELAY_LIMITER_LIMITS_MAX))
 
 /* Write ARGV[4] of a refund to `out`. Returns its length in bytes. */

@@ -4,7 +4,7 @@
  *       |
  *    take.c, operations.c, reserve.c          public functions
  *       |
- *    token_lease.c                            tokens that were fetched ahead
+ *    token_lease.c, group.c                   tokens that were fetched ahead; equal takes
  *       |
  *    request.c, refund.c                      one operation as a request; background refunds
  *       |

@@ -2,7 +2,7 @@
  * cache, the server, options.away. */
 #include "limit/denial_cache.h"
 #include "limit/fallback.h"
-#include "limit/request.h"
+#include "limit/group.h"
 #include "limit/token_lease.h"
 
 static bool is_leased(const belay_limiter_t *limiter, const belay__limit_op_t *op) {
@@ -83,14 +83,22 @@ static int route(belay_limiter_t *limiter, belay__operation_t *operation, belay_
   operation->fail_fast = belay__fallback_is_on(limiter);
   if (!never && is_leased(limiter, op) && belay__token_lease_park(limiter, operation, key))
     return 0;
-  const belay__limit_command_t take = {.verb = BELAY__LIMITER_TAKE, .key = key, .cost = op->cost};
+  if (!never)
+    return belay__limiter_send_take(limiter, operation, key);
   /* replaces a take that can never be admitted: its result shows the state of the key */
   const belay__limit_command_t peek = {.verb = BELAY__LIMITER_PEEK, .key = key};
-  return belay__limiter_send(limiter, operation, never ? &peek : &take);
+  return belay__limiter_send(limiter, operation, &peek);
 }
 
-static const belay__request_ops_t take_ops = {
-    .read = belay__limiter_read, .notify = belay__limiter_tell, .left = belay__token_lease_left};
+static void leave(belay__operation_t *operation, bool sent) {
+  belay__token_lease_left(operation, sent);
+  belay__group_leave(operation);
+}
+
+static const belay__request_ops_t take_ops = {.read = belay__limiter_read,
+                                              .notify = belay__limiter_tell,
+                                              .left = leave,
+                                              .group = &belay__take_group_ops};
 
 int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
                        int64_t cost, belay_limiter_cb cb) {

@@ -62,6 +62,12 @@ unsigned driver_next_key(driver_t *driver) {
   return (unsigned)(driver->turn++ % driver->job->keys);
 }
 
+void driver_next_key_text(driver_t *driver, char out[DRIVER_KEY_LEN]) {
+  unsigned key = driver_next_key(driver);
+  for (int i = DRIVER_KEY_LEN; i-- > 0; key /= 10)
+    out[i] = (char)('0' + key % 10);
+}
+
 static void alarm_open(driver_t *driver, alarm_t *alarm, uv_poll_cb on_alarm) {
   alarm->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   if (alarm->fd < 0 || uv_poll_init(&driver->loop, &alarm->poll, alarm->fd) != 0)

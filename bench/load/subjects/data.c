@@ -1,10 +1,8 @@
 /* belay's Bloom filter, counter and ids as subjects. */
-#include <stdio.h>
-
 #include "bench.h"
 #include "load/subjects/belay.h"
 
-enum { KEY_SIZE = 24, BATCH_MAX = 1000, CAPACITY = 10000000, STEP = 10000 };
+enum { BATCH_MAX = 1000, CAPACITY = 10000000, STEP = 10000 };
 
 typedef struct data {
   host_t host;
@@ -117,9 +115,10 @@ static void on_counted(belay_request_t *request, int status, const belay_counter
 
 static void begin_count(runner_t *runner) {
   const data_t *data = runner->driver->own;
-  char key[KEY_SIZE];
-  size_t len = (size_t)snprintf(key, sizeof key, "%010u", driver_next_key(runner->driver));
-  must(belay_counter_add(data->counter, &runner->request, belay_bytes(key, len), 1, on_counted),
+  char key[DRIVER_KEY_LEN];
+  driver_next_key_text(runner->driver, key);
+  must(belay_counter_add(data->counter, &runner->request, belay_bytes(key, sizeof key), 1,
+                         on_counted),
        "add");
 }
 

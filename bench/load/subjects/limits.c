@@ -1,10 +1,6 @@
 /* belay's limiters as subjects. */
-#include <stdio.h>
-
 #include "bench.h"
 #include "load/subjects/belay.h"
-
-enum { KEY_SIZE = 16 };
 
 typedef struct limits {
   host_t host;
@@ -38,9 +34,10 @@ static void on_taken(belay_request_t *request, int status, const belay_limiter_r
 
 static void begin(runner_t *runner) {
   limits_t *limits = runner->driver->own;
-  char key[KEY_SIZE];
-  size_t len = (size_t)snprintf(key, sizeof key, "%010u", driver_next_key(runner->driver));
-  must(belay_limiter_take(limits->limiter, &runner->request, belay_bytes(key, len), 1, on_taken),
+  char key[DRIVER_KEY_LEN];
+  driver_next_key_text(runner->driver, key);
+  must(belay_limiter_take(limits->limiter, &runner->request, belay_bytes(key, sizeof key), 1,
+                          on_taken),
        "take");
 }
 

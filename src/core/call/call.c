@@ -105,6 +105,8 @@ static void start_call(belay__call_t *call, uint64_t now) {
 
 int belay__call_send(belay__call_t **calls, size_t n, bool joined) {
   belay_client_t *client = calls[0]->client;
+  if (client->yield_to != NULL)
+    client->yield_to(client, calls, n);
   size_t bytes = client->stats.pending_bytes;
   int error = 0;
   for (size_t i = 0; i < n; i++) {

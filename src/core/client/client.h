@@ -39,13 +39,12 @@ struct belay__object {
   const belay__object_ops_t *ops;
 };
 
-/* State that the layer of leases keeps for each client. The layer allocates the extension when it
- * first needs one. The client frees the extension at the client's end, after all objects are
- * gone. */
+/* State that another file keeps for each client. That file allocates the extension when it first
+ * needs one. The client frees the extension at the client's end, after all objects are gone. */
 typedef struct belay__extension {
   void (*free)(belay_client_t *client, struct belay__extension *extension);
-  /* Builds the command of a lean call again, for the call's owner, because the call has given its
-   * command back (belay__call_lean()). */
+  /* Of leases: builds the command of a lean call again, for the call's owner, because the call has
+   * given its command back (belay__call_lean()). */
   void (*rebuild)(belay__call_t *call);
 } belay__extension_t;
 
@@ -95,12 +94,16 @@ struct belay_client {
   belay__token_t instance;
   bool has_instance;
 
-  belay__extension_t *extension; /* NULL: none yet */
+  belay__extension_t *extension; /* Of the layer of leases; NULL: none yet */
   belay__list_t resting;         /* Calls that wait for the time to try again */
   belay__list_t pool;            /* Unused calls */
   size_t pool_len;
   belay__pool_t buffers[BELAY__BUFFER_SIZES]; /* Unused buffers of commands, by size */
   belay__pool_t rooms;                        /* Blocks for belay__request_room() */
+  belay__extension_t *groups;                 /* Of core/client/group.c; NULL: none yet */
+  /* Sends the held groups that n calls, which are about to be sent, must not overtake. NULL: no
+   * group is held */
+  void (*yield_to)(belay_client_t *client, belay__call_t *const *calls, size_t n);
   belay__list_t objects;
   belay__channels_t channels;
   belay_client_stats_t stats;

@@ -299,6 +299,14 @@ void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const
   belay__handle_arg_id(handle, call, belay_bytes(key, key_len), tail, (belay_bytes_t){0});
 }
 
+void belay__handle_arg_like(belay__call_t *call, const belay__call_t *like) {
+  size_t len;
+  const char *key = belay__call_key(like, &len);
+  belay__call_arg(call, key, len);
+  if (call != NULL)
+    call->route = like->route;
+}
+
 int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
                         const belay__request_ops_t *ops, void (*cb)(void),
                         belay__operation_t **out) {

@@ -209,6 +209,8 @@ belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__
  * empty. So calls of one key share a connection and keep their order. */
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail);
+/* Add the first key of another call, and take over its route. */
+void belay__handle_arg_like(belay__call_t *call, const belay__call_t *like);
 /* As belay__handle_arg(), with the escaped id behind the tail. */
 void belay__handle_arg_id(const belay__handle_t *handle, belay__call_t *call, belay_bytes_t key,
                           const char *tail, belay_bytes_t id);

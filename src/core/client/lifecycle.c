@@ -123,6 +123,8 @@ void belay__client_fini(belay_client_t *client) {
   belay__list_remove(&client->closable.node);
   if (client->extension != NULL)
     client->extension->free(client, client->extension);
+  if (client->groups != NULL)
+    client->groups->free(client, client->groups);
   belay__channels_free(client);
   belay__call_pool_free(client);
   belay__pool_free(client->belay, &client->rooms);

@@ -141,6 +141,8 @@ static void drop_calls(belay__operation_t *operation) {
  * so. */
 static bool abandon_calls(belay__operation_t *operation) {
   bool sent = false;
+  if (operation->calls_len == 0)
+    return false;
   for (uint32_t i = 0; i < operation->calls_len; i++)
     sent |= belay__call_cancel(&slots(operation)[i]);
   drop_calls(operation);
@@ -192,13 +194,11 @@ static int common_status(int first, int second) {
   return first == 0 || (second == BELAY_EUNKNOWN && first != 0) ? second : first;
 }
 
-/* The error of a call whose effect is unknown. A script that an error stopped halfway may have
- * written, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is kept. */
-static int unknown_status(const belay__operation_t *operation, int error) {
+int belay__request_unknown(belay_client_t *client, int error) {
   if (error != BELAY_EREFUSED)
     return error;
-  if (operation->client->refused.error == error)
-    operation->client->refused.error = BELAY_EUNKNOWN;
+  if (client->refused.error == error)
+    client->refused.error = BELAY_EUNKNOWN;
   return BELAY_EUNKNOWN;
 }
 
@@ -241,7 +241,7 @@ static void end_of_call(belay__call_t *call, const belay__result_t *result, bool
     if (send_again(operation, call, status))
       return;
     end_one_call(operation);
-    status = unknown_status(operation, status);
+    status = belay__request_unknown(operation->client, status);
     break;
   case BELAY_OUTCOME_NOT_SENT:
   case BELAY_OUTCOME_REFUSED:

@@ -30,6 +30,7 @@
 #define BELAY__CB(cb) ((void (*)(void))(cb))
 
 typedef struct belay__operation belay__operation_t;
+typedef struct belay__group_ops belay__group_ops_t;
 
 /* The result of a request. */
 typedef struct belay__answer {
@@ -70,6 +71,10 @@ typedef struct belay__request_ops {
    * nothing to do. */
   void (*left)(belay__operation_t *operation, bool sent);
 
+  /* Requests that may share a call (core/client/group.h); NULL: each has a call of its own. Then
+   * `left` calls belay__group_leave(), and the request is one step that is not idempotent. */
+  const belay__group_ops_t *group;
+
   /* true if a call whose reply was lost is sent again while there is time. Its effect and its
    * reply must be the same however often it runs. */
   bool idempotent;
@@ -91,15 +96,16 @@ void belay__request_notify_count(belay_request_t *request, void (*cb)(void),
 struct belay__operation {
   belay__object_t object; /* Object of the client */
   belay__list_t owned;    /* Link in the list of an owner; unlinked: no owner */
-  belay__list_t queued;   /* PARKED: link in a queue of the handle; else unlinked */
+  belay__list_t queued;   /* PARKED: link in a queue of the handle or in a group; else unlinked */
   belay__timer_t timer;   /* PARKED: timer of the handle */
   belay__task_t task;
   belay_client_t *client;
   union {
-    belay__call_t *call;   /* CALLING with calls_len 1 */
+    belay__call_t *call;   /* CALLING with calls_len 1; PARKED: call of the group, or NULL */
     belay__call_t **calls; /* CALLING with calls_len above 1; a call that is over is NULL */
   };
-  uint32_t calls_len, calls_open;
+  uint32_t calls_len;
+  uint32_t calls_open; /* CALLING: calls that are not over; PARKED: see group.h */
   const belay__request_ops_t *ops;
   void (*cb)(void);
   void *context; /* Pointer of the handle */
@@ -110,7 +116,8 @@ struct belay__operation {
   /* Deadline of the calls, in nanoseconds; 0: each call ends timeout_ms after it is sent. Set by
    * the handle, or by the first step if there is ops->next */
   uint64_t deadline;
-  /* In read and failed: the position of the call among those sent together, from 0 */
+  /* In read and failed: the position of the call among those sent together, from 0. In a group:
+   * the position of the request */
   uint32_t index;
   int16_t status; /* Common status of the calls of the step that are over; then of the request */
   uint8_t state;
@@ -184,6 +191,10 @@ int belay__request_begun(belay__operation_t *operation, int error);
 int belay__request_start(belay_request_t *request, belay__call_t *call,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void));
+
+/* The error of a call whose effect is unknown. A script that an error stopped halfway may have
+ * written, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is kept. */
+int belay__request_unknown(belay_client_t *client, int error);
 
 /* Cancel all requests in an owner's list. They end with BELAY_ECANCELED, or with their result if it
  * is known already. */

@@ -39,6 +39,13 @@ typedef struct belay__task {
   void (*run)(struct belay__task *task);
 } belay__task_t;
 
+/* A function to run before the loop sleeps and right after it has woken, such as a batch of
+ * writes. */
+struct belay__flush {
+  belay__list_t node; /* Link in a queue of the host; unlinked: not queued */
+  void (*run)(belay__flush_t *flush);
+};
+
 /* An object that belay closes before it closes itself: a client. */
 typedef struct belay__closable {
   belay__list_t node; /* Link in belay->closables */

@@ -1,5 +1,5 @@
-/* Counters with a key each. An add is an INCRBY, or a script if it has a ttl, bounds or an
- * operation id. A set is a GETSET, or a SET with PX and GET if there is a ttl. */
+/* Counters with a key each. An add with an operation id is a script; add.c has the other adds. A
+ * set is a GETSET, or a SET with PX and GET if there is a ttl. */
 #include "data/counter/counter.h"
 
 #include <stdio.h>
@@ -80,39 +80,6 @@ void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, bel
     add_key(counter, call, key, shard, "", (belay_bytes_t){0});
 }
 
-static void add_ttl(const belay_counter_t *counter, belay__call_t *call) {
-  belay__call_arg_int(call, counter->options.ttl_ms);
-  belay__call_arg_int(call, counter->options.extend_ttl);
-}
-
-/* Make the call of a script that adds to a shard. least, most: permitted range of the value before
- * the addition. The script does not change a value outside the range. The value is then a result if
- * `bounded` is true, and otherwise the error BELAY_EOVERFLOW. */
-static belay__call_t *make_script_add(const belay_counter_t *counter, belay_bytes_t key,
-                                      unsigned shard, int64_t delta, int64_t least, int64_t most,
-                                      bool bounded) {
-  belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_add, 1, 6);
-  belay__counter_arg(counter, call, key, shard);
-  belay__call_arg_int(call, delta);
-  belay__call_arg_int(call, least);
-  belay__call_arg_int(call, most);
-  add_ttl(counter, call);
-  belay__call_arg_int(call, bounded);
-  return call;
-}
-
-belay__call_t *belay__counter_add_call(belay_counter_t *counter, belay_bytes_t key, int64_t delta) {
-  unsigned shard = counter->turn;
-  counter->turn = (shard + 1) % counter->options.shards;
-  if (counter->options.ttl_ms > 0)
-    return make_script_add(counter, key, shard, delta, delta < 0 ? INT64_MIN - delta : INT64_MIN,
-                           delta > 0 ? INT64_MAX - delta : INT64_MAX, false);
-  belay__call_t *call = belay__handle_command(&counter->handle, "INCRBY", 3);
-  belay__counter_arg(counter, call, key, shard);
-  belay__call_arg_int(call, delta);
-  return call;
-}
-
 belay__call_t *belay__counter_once_call(const belay_counter_t *counter, belay_bytes_t key,
                                         int64_t delta, belay_bytes_t id, int64_t record_ms) {
   const belay_bytes_t none = {.data = "", .len = 0};
@@ -123,7 +90,8 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, belay_by
   add_key(counter, call, key, shard, hash ? "::ops" : "::once::", hash ? none : id);
   belay__call_arg_int(call, delta);
   belay__call_arg_int(call, record_ms);
-  add_ttl(counter, call);
+  belay__call_arg_int(call, counter->options.ttl_ms);
+  belay__call_arg_int(call, counter->options.extend_ttl);
   belay__call_arg_int(call, counter->options.max_ops);
   belay__call_arg(call, hash ? id.data : "", hash ? id.len : 0);
   return call;
@@ -144,8 +112,8 @@ enum {
   VALUE = BELAY__COUNTER_VALUE
 };
 
-static int read_added(belay__operation_t *operation, const belay__call_t *call,
-                      const belay__reply_t *reply) {
+int belay__counter_read_added(belay__operation_t *operation, const belay__call_t *call,
+                              const belay__reply_t *reply) {
   bool applied;
   int error = belay__counter_added(call, reply, &applied, &operation->values[VALUE]);
   operation->values[APPLIED] = applied;
@@ -175,9 +143,8 @@ static int read_deleted(belay__operation_t *operation, const belay__call_t *call
   return 0;
 }
 
-static const belay__request_ops_t add_ops = {.read = read_added, .notify = belay__counter_notify};
 static const belay__request_ops_t once_ops = {
-    .read = read_added, .notify = belay__counter_notify, .idempotent = true};
+    .read = belay__counter_read_added, .notify = belay__counter_notify, .idempotent = true};
 static const belay__request_ops_t set_ops = {.read = read_set, .notify = belay__counter_notify};
 static const belay__request_ops_t delete_ops = {.read = read_deleted,
                                                 .notify = belay__counter_notify};
@@ -187,47 +154,6 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted,
 static int check(const belay_counter_t *counter, const belay_request_t *request, belay_bytes_t key,
                  belay_counter_cb cb) {
   return belay__handle_check_key((const belay__handle_t *)counter, request, key, cb != NULL);
-}
-
-int belay_counter_add(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
-                      int64_t delta, belay_counter_cb cb) {
-  int error = check(counter, request, key, cb);
-  if (error != 0)
-    return error;
-  belay__call_t *call = belay__counter_add_call(counter, key, delta);
-  return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
-}
-
-/* a - b, or the nearest number in the range of int64_t. */
-static int64_t difference(int64_t a, int64_t b) {
-  int64_t out;
-  if (!__builtin_sub_overflow(a, b, &out))
-    return out;
-  return b < 0 ? INT64_MAX : INT64_MIN;
-}
-
-int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
-                              int64_t delta, const belay_counter_bounds_t *bounds,
-                              belay_counter_cb cb) {
-  int error = check(counter, request, key, cb);
-  if (error == 0)
-    error = belay__counter_whole(counter, "a bounded add");
-  if (error == 0 && bounds == NULL)
-    return belay__invalid(counter->handle.client->belay, "bounds: NULL");
-  if (error == 0)
-    error = belay__check_range(counter->handle.client->belay, "max", bounds->max, bounds->min,
-                               INT64_MAX);
-  if (error != 0)
-    return error;
-  /* The range of the value before the addition; empty if no value allows the addition. */
-  int64_t least = difference(bounds->min, delta), most = difference(bounds->max, delta), unused;
-  if ((delta < 0 && __builtin_sub_overflow(bounds->min, delta, &unused)) ||
-      (delta > 0 && __builtin_sub_overflow(bounds->max, delta, &unused))) {
-    least = 1;
-    most = 0;
-  }
-  belay__call_t *call = make_script_add(counter, key, 0, delta, least, most, true);
-  return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
 int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,

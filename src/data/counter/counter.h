@@ -39,7 +39,7 @@ struct belay_counter {
   belay__counter_local_t local;
 };
 
-/* ---- one key (counter.c) ---- */
+/* ---- one key (counter.c, add.c) ---- */
 
 /* Check that counters have one shard, because the operation needs one key. what: name of the
  * operation, for the detail. Returns 0, or BELAY_EINVAL if there are several shards. */
@@ -60,6 +60,10 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, belay_by
 /* Make the call that reads a counter, or one of its shards. */
 belay__call_t *belay__counter_get_call(const belay_counter_t *counter, belay_bytes_t key,
                                        unsigned shard);
+
+/* ops->read of an add. */
+int belay__counter_read_added(belay__operation_t *operation, const belay__call_t *call,
+                              const belay__reply_t *reply);
 
 /* ---- replies (reply.c) ---- */
 

@@ -15,6 +15,7 @@
 -- ARGV[3]  the cost in tokens; for a bucket, cost * P is at most 2^52. A take of 0 is a peek. A
 --          slice takes as many tokens as there are, at most the cost
 -- ARGV[4]  little-endian doubles:
+--            take     the number of equal takes, more than 1; absent or empty: one
 --            slice    the smallest useful number of tokens, at least 1
 --            refund   the time of the take, its `since`, and for each limit its refund number
 --            ban      the duration in microseconds
@@ -27,9 +28,10 @@
 -- ban. Otherwise a string in the format of the stored value: four doubles, and for each limit seven
 -- (a denial may have only three):
 --   first    stored: the latest time of all reservations; 0: no request waits.
---            Reply: -1: denied, nothing changed. Otherwise: take, penalty, peek: 0; slice: the
---            tokens taken; reserve: the microseconds to wait; refund, cancel: the tokens given
---            back, the smallest number of all limits, which may be a fraction
+--            Reply: -1: denied, nothing changed. Otherwise: take, penalty, peek: 0; several takes:
+--            the number that was admitted, and the others are denied; slice: the tokens taken;
+--            reserve: the microseconds to wait; refund, cancel: the tokens given back, the smallest
+--            number of all limits, which may be a fraction
 --   at       the time of this state; in a reply, the present time
 --   since    a number that changes when earlier takes can no longer be given back
 --   ban      the end of the ban; 0 or past: no ban
@@ -77,6 +79,7 @@ if #policy == 32 and (not value or #value == 88) and argv[1] == 'take' and argv[
   if value then
     last, at, since, ban, a, b, c, k, p, r, q = unpack('<ddddddddddd', value)
   end
+  local takes = #(argv[4] or '') == 8 and unpack('<d', argv[4])
   local same = k == K and p == P and r == R and q == B and a >= 0 and b >= 0 and c >= 0 and
     at >= 0 and at <= now and since >= 0 and since <= MOST and ban >= -MOST and last == 0 and
     at % 1 + since % 1 + ban % 1 + a % 1 + b % 1 + c % 1 == 0
@@ -86,10 +89,14 @@ if #policy == 32 and (not value or #value == 88) and argv[1] == 'take' and argv[
     if a + cost > B then
       return a
     end
+    if takes then
+      takes = math.min(takes, math.floor((B - a) / cost))
+      cost = cost * takes
+    end
     a, b = a + cost, (leaked < b and b - leaked or 0) + cost
     value = pack('<ddddddd', 0, now, since, ban, a, b, 0) .. policy
     call('SET', KEYS[1], value, 'PX', math.ceil(a / (R * 1000)))
-    return value
+    return takes and pack('<d', takes) .. string.sub(value, 9) or value
   end
   if same and K > BUCKET and K < ALLOTMENT and a <= now and ban <= MOST and
     b * P <= COUNTS and c * P <= COUNTS then
@@ -104,12 +111,17 @@ if #policy == 32 and (not value or #value == 88) and argv[1] == 'take' and argv[
     if ban > now or b + cost > B or K == SLIDING and c * (P - now + a) > (B - b - cost) * P then
       return pack('<ddddddd', -1, now, since, ban, a, b, c)
     end
+    if takes then
+      local room = B - b - (K == SLIDING and math.ceil(c * (P - now + a) / P) or 0)
+      takes = math.min(takes, math.floor(room / cost))
+      cost = cost * takes
+    end
     if b + c == 0 then
       a = K == ALIGNED and now - now % P or now
     end
     value = pack('<ddddddd', 0, now, since, ban, a, b + cost, c) .. policy
     call('SET', KEYS[1], value, 'PX', math.ceil(((K == SLIDING and 2 * P or P) - (now - a)) / 1000))
-    return value
+    return takes and pack('<d', takes) .. string.sub(value, 9) or value
   end
 end
 
@@ -235,7 +247,7 @@ if changed or lapsed then
 end
 
 -- Decide: charge the cost, or give it back
-local admitted = now >= ban and cost <= free
+local admitted, takes = now >= ban and cost <= free, 1
 local answer, charge, refund, wait = admitted and 0 or -1, false, false, 0
 local write = changed and value and op ~= 'peek'
 local record, act, remember, taken, valid, thirds
@@ -256,6 +268,10 @@ if record then
 end
 if op == 'take' then
   charge = admitted
+  if charge and #(ARGV[4] or '') == 8 then
+    takes = math.min(unpack('<d', ARGV[4]), math.floor(free / cost))
+    answer, cost = takes, cost * takes
+  end
 elseif op == 'slice' then
   cost = math.min(cost, free)
   charge = now >= ban and cost >= unpack('<d', ARGV[4])
@@ -303,10 +319,10 @@ for i = 1, limits do
   if charge then
     if K == BUCKET then
       local more = math.max(wait * R - a, 0) + cost * P
-      a, b = a + more, b + more
-      if b > MOST then
-        a, b, since = math.min(a, MOST), MOST, since + 1
+      if b > MOST - more then -- each take that passes it counts
+        since = since + takes - math.floor((MOST - b) / (more / takes))
       end
+      a, b = math.min(a + more, MOST), math.min(b + more, MOST)
       c = math.min(c, MOST - a)
     else
       if b + c == 0 or K == ALLOTMENT then

@@ -16,7 +16,8 @@ static const sim_actor_type_t *type_of(const sim_world_t *world) {
       [SIM_RESERVE] = &sim_limiter_type,   [SIM_SLICE] = &sim_limiter_type,
       [SIM_BUCKET] = &sim_bucket_type,     [SIM_DATA] = &sim_data_type,
       [SIM_USERS] = &sim_data_type,        [SIM_CACHE] = &sim_cache_type,
-      [SIM_ORDERS] = &sim_orders_type,     [SIM_OUTAGE] = &sim_multilock_type,
+      [SIM_GROUP] = &sim_group_type,       [SIM_ORDERS] = &sim_orders_type,
+      [SIM_OUTAGE] = &sim_multilock_type,
   };
   return types[world->scenario->kind];
 }

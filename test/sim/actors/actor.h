@@ -57,8 +57,8 @@ typedef struct sim_actor_type {
 } sim_actor_type_t;
 
 extern const sim_actor_type_t sim_lock_type, sim_multilock_type, sim_latch_type, sim_barrier_type,
-    sim_election_type, sim_limiter_type, sim_bucket_type, sim_data_type, sim_cache_type,
-    sim_orders_type;
+    sim_election_type, sim_limiter_type, sim_bucket_type, sim_group_type, sim_data_type,
+    sim_cache_type, sim_orders_type;
 
 struct sim_actor {
   const sim_actor_type_t *type;

@@ -21,7 +21,8 @@ typedef enum sim_kind {
   SIM_RESERVE, /* and reservations */
   SIM_SLICE,   /* takes of leased tokens */
   SIM_BUCKET,
-  SIM_DATA, /* the subjects of data.h */
+  SIM_GROUP, /* requests that share calls */
+  SIM_DATA,  /* the subjects of data.h */
   SIM_USERS,
   SIM_CACHE,
   SIM_ORDERS, /* orders.h: nothing by chance */

@@ -61,6 +61,13 @@ static void host_wake_soon(belay_t *belay) {
   sim_process_wake(process);
 }
 
+static void host_before_sleep(belay_t *belay, belay__flush_t *flush) {
+  if (!belay__list_empty(&flush->node))
+    return;
+  belay__list_push_front(&((belay__host_t *)belay)->flushes, &flush->node);
+  sim_process_wake(sim_process_of(belay));
+}
+
 static void host_keep_alive(belay_t *belay, bool on) {
   sim_process_of(belay)->keeps_alive = on;
 }
@@ -97,6 +104,7 @@ static const belay__host_ops_t host_ops = {
     .wall_us = host_wall_us,
     .wake_at = host_wake_at,
     .wake_soon = host_wake_soon,
+    .before_sleep = host_before_sleep,
     .keep_alive = host_keep_alive,
     .random = host_random,
     .forked = host_forked,

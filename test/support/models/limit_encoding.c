@@ -61,7 +61,7 @@ static const char *deed_name(const limit_case_t *one) {
                                      : op_name(one->request.op);
 }
 
-/* Adds the arguments of slice, refund, ban, reserve and cancel. */
+/* Adds the arguments of several takes, slice, refund, ban, reserve and cancel. */
 static void add_details(limit_words_t *words, const limit_request_t *request) {
   int64_t numbers[2 + LIMIT_RULES] = {request->taken, request->since};
   size_t count = 2;
@@ -74,9 +74,10 @@ static void add_details(limit_words_t *words, const limit_request_t *request) {
   } else {
     numbers[0] = request->op == LIMIT_BAN     ? request->ban_us
                  : request->op == LIMIT_SLICE ? request->fewest
+                 : request->op == LIMIT_TAKE  ? request->takes
                                               : request->remember;
-    bool has_one =
-        request->op == LIMIT_BAN || request->op == LIMIT_SLICE || request->op == LIMIT_CANCEL;
+    bool has_one = request->op == LIMIT_BAN || request->op == LIMIT_SLICE ||
+                   request->op == LIMIT_CANCEL || request->takes > 0;
     count = has_one ? 1 : 0;
   }
   limit_words_doubles(words, numbers, count);

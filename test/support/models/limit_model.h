@@ -74,6 +74,7 @@ typedef struct limit_request {
   const limit_policy_t *policy;
   int64_t cost, now;
   int64_t fewest;                            /* LIMIT_SLICE */
+  int64_t takes;                             /* LIMIT_TAKE: how many; 0: one */
   int64_t taken, since, thirds[LIMIT_RULES]; /* LIMIT_REFUND */
   int64_t ban_us;                            /* LIMIT_BAN */
   int64_t longest;                           /* LIMIT_RESERVE */

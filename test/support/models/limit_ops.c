@@ -294,6 +294,8 @@ static void draw_request(limit_world_t *world, limit_key_t *key, limit_case_t *o
                                .now = key->now};
   switch (request->op) {
   case LIMIT_TAKE:
+    if (request->cost > 0 && limit_once_in(&world->chance, 4))
+      request->takes = 2 + limit_below(&world->chance, 6);
     break;
   case LIMIT_SLICE:
     request->cost += request->cost == 0;
@@ -363,12 +365,30 @@ static void forget(limit_world_t *world, limit_key_t *key) {
   draw_policy(world, &key->policy);
 }
 
+/* Several takes are as many takes, one after the other. */
+static limit_outcome_t ask_model(limit_state_t *state, limit_record_t *record,
+                                 const limit_request_t *request) {
+  limit_request_t one = *request;
+  if (request->takes == 0)
+    return limit_model(state, record, request);
+  one.takes = 0;
+  limit_outcome_t outcome = limit_model(state, record, &one), next;
+  int64_t admitted = outcome.answer == 0;
+  while (admitted > 0 && admitted < request->takes &&
+         (next = limit_model(state, record, &one)).answer == 0) {
+    outcome = next;
+    admitted++;
+  }
+  outcome.answer = admitted > 0 ? admitted : -1;
+  return outcome;
+}
+
 static void ask(limit_world_t *world, limit_key_t *key, limit_case_t *out) {
   draw_request(world, key, out);
   draw_record(world, key, out);
   limit_record_t *record = &key->record[out->record];
   if (!key->garbled)
-    out->outcome = limit_model(&key->state, record, &out->request);
+    out->outcome = ask_model(&key->state, record, &out->request);
   if (out->outcome.key == LIMIT_SET)
     key->ends = key->now + out->outcome.key_ttl_ms * 1000;
   limit_op_t op = out->request.op;

@@ -267,6 +267,7 @@ const script_row_t script_rows[] = {
     {"limit allotment again", "s:limit", "limit allotment", OWED, {"take", ALLOTMENT, "1", ""}},
     {"limit two", "s:limit", "", OWED, {"take", TWO, "1", ""}},
     {"limit two again", "s:limit", "limit two", OWED, {"take", TWO, "1", ""}},
+    {"limit takes", "s:limit", "limit", OWED, {"take", BUCKET, "1", "$D 3"}},
     {"limit slice", "s:limit", "limit", OWED, {"slice", BUCKET, "3", "$D 1"}},
     {"limit peek", "s:limit", "limit", OWED, {"peek", BUCKET, "1", ""}},
     {"limit penalty", "s:limit", "limit", OWED, {"penalty", BUCKET, "9", ""}},
