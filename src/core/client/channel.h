@@ -81,7 +81,7 @@ struct belay__channel {
   struct {
     belay__list_t list; /* Link in a queue of the node */
     uint64_t number;    /* Position among the subscriptions sent on the connection, from 1 */
-    void *at;           /* Subscriber of the node that has the channel; NULL: none */
+    void *at;           /* The node's connection for messages that has the channel; NULL: none */
     /* true if the server refused the channel, and the node tests whether it still does */
     bool probe;
     uint8_t state;

@@ -134,9 +134,9 @@ struct belay__handle {
   }                                                                                                \
   BELAY__HANDLE_END(kind)
 
-/* Create a handle. filled: memory of type->options_size bytes, which gets a copy of the options
- * (NULL: of the defaults). Sets *out on success only. Returns 0, BELAY_EINVAL (with a detail),
- * BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of type->init. */
+/* Create a handle. filled: memory of type->options_size bytes, which gets a copy of the options, or
+ * of the defaults if options is NULL. Sets *out on success only. Returns 0, BELAY_EINVAL (with a
+ * detail), BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of type->init. */
 int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, const void *options,
                       void *filled, belay__handle_t **out);
 
@@ -185,10 +185,11 @@ void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call);
 /* The checks that operations begin with. Each returns 0 or an error, with a detail for
  * BELAY_EINVAL. The first one checks the handle, which may be NULL. */
 int belay__handle_check(const belay__handle_t *handle);
-/* Also check the request and that there is a callback. */
+/* As belay__handle_check(); also check the request and that there is a callback. */
 int belay__handle_check_request(const belay__handle_t *handle, const belay_request_t *request,
                                 bool has_cb);
-/* Also check one key of 1 to BELAY__HANDLE_KEY_MAX bytes. */
+/* As belay__handle_check_request(); also check that the key has 1 to BELAY__HANDLE_KEY_MAX
+ * bytes. */
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
                             belay_bytes_t key, bool has_cb);
 /* Check an array of 1 to max_n items, each of min_len to max_len bytes. what: the name of one

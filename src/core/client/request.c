@@ -188,8 +188,8 @@ static void end_one_call(belay__operation_t *operation) {
   operation->state = PARKED;
 }
 
-/* The common status of two calls: BELAY_EUNKNOWN wins over other errors, otherwise the first
- * error. */
+/* Return the common status of two calls: BELAY_EUNKNOWN if one of them has it, otherwise the first
+ * error, otherwise 0. */
 static int common_status(int first, int second) {
   return first == 0 || (second == BELAY_EUNKNOWN && first != 0) ? second : first;
 }

@@ -24,7 +24,8 @@
 #include "core/client/client.h"
 
 #define BELAY__REQUEST_VALUES 24
-#define BELAY__REQUEST_PARK 1 /* returned by `read` if the request is not over: it is PARKED */
+/* returned by `read`, `next` and `recover` if the request is not over */
+#define BELAY__REQUEST_PARK 1
 
 /* A callback of any type, as requests store it; ops->notify casts it back. */
 #define BELAY__CB(cb) ((void (*)(void))(cb))
@@ -132,11 +133,12 @@ belay_request_t *belay__request_of(belay__operation_t *operation);
  * a detail. */
 int belay__request_check(belay_client_t *client, const belay_request_t *request, bool has_cb);
 
-/* The timeout of a request that was checked, in milliseconds. */
+/* Return the timeout of a checked request, in milliseconds: request->timeout_ms, or the client's if
+ * that is 0 or BELAY_DEFAULT. */
 int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_request_t *request);
 
-/* The time for which a server must keep the data that a resent call looks up, in milliseconds: a
- * little more than the request's timeout, and at least least_ms. */
+/* Return the time for which a server must keep the data that a resent call looks up, in
+ * milliseconds. The time is a little more than the request's timeout, and at least least_ms. */
 int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request_t *request,
                                int64_t least_ms);
 

@@ -37,8 +37,8 @@ int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handl
 int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now);
 
 /* The last line of an operation whose ops->next sends its calls. If `needed` and the time is
- * unknown, sends TIME; else calls ops->next. The request is PARKED before. On an error it is
- * forgotten, and the error is returned. */
+ * unknown, sends TIME; else calls ops->next. The request is PARKED before. On an error, forgets the
+ * request and returns the error. */
 int belay__servertime_begin(belay__servertime_t *time, const belay__handle_t *handle,
                             belay__operation_t *operation, bool needed);
 /* The first line of the operation's ops->read. Returns true if this is the reply to TIME: then

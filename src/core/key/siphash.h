@@ -12,10 +12,10 @@ typedef struct belay__hash128 {
   uint64_t h1, h2; /* The first and the second 8 bytes, little-endian */
 } belay__hash128_t;
 
-/* SipHash-1-3 with 64 bits of output, under a key of two words. */
+/* Hash data with SipHash-1-3 to 64 bits, under a key of two words. */
 uint64_t belay__siphash64(const uint64_t key[2], const void *data, size_t len);
 
-/* SipHash-2-4 with 128 bits of output. */
+/* Hash data with SipHash-2-4 to 128 bits. */
 belay__hash128_t belay__siphash128(const uint8_t key[BELAY__SIPHASH_KEY_LEN], const void *data,
                                    size_t len);
 

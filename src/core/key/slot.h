@@ -7,8 +7,8 @@
 
 #define BELAY__SLOTS 16384
 
-/* The slot of a key: CRC-16/XMODEM, modulo BELAY__SLOTS, of the text between the first '{' and the
- * next '}'. If there is no such text, or it is empty: of the whole key ("Redis cluster
+/* Return the slot of a key: CRC-16/XMODEM, modulo BELAY__SLOTS, of the text between the first '{'
+ * and the next '}'. If there is no such text, or it is empty: of the whole key ("Redis cluster
  * specification"). */
 uint16_t belay__slot(const char *key, size_t len);
 

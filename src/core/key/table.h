@@ -31,11 +31,11 @@ typedef struct belay__table {
 /* true if the entry has this key. */
 typedef bool (*belay__equal_fn)(const belay__entry_t *entry, const void *key, size_t len);
 
-/* The hash of a key in this table. The first call makes the table's seed. */
+/* Return the hash of a key in this table. The first call makes the table's seed. */
 uint64_t belay__table_hash(belay_t *belay, belay__table_t *table, const void *key, size_t len);
 
-/* The entry of a key with this hash; NULL if there is none. equal: NULL accepts any entry with
- * this hash. */
+/* Return the entry of a key with this hash; NULL if there is none. equal: NULL accepts any entry
+ * with this hash. */
 belay__entry_t *belay__table_find(const belay__table_t *table, uint64_t hash, belay__equal_fn equal,
                                   const void *key, size_t len);
 
@@ -56,7 +56,7 @@ typedef struct belay__keyed {
   uint32_t key_len, size; /* Bytes of the key; bytes of the struct in front of its copy */
 } belay__keyed_t;
 
-/* The struct with this key; NULL if there is none. hash: that of belay__table_hash(). */
+/* Return the struct with this key; NULL if there is none. hash: from belay__table_hash(). */
 void *belay__keyed_find(const belay__table_t *table, uint64_t hash, const char *key, size_t len);
 
 /* Create a struct of `size` bytes, all 0 behind the keyed entry, and add it to the table. The
