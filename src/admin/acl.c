@@ -24,7 +24,7 @@
 #define NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
 
 typedef enum kind {
-  GROUP,      /* Not a name for users: other rows include it, or each user gets it */
+  GROUP,      /* Users cannot name such a row: other rows include it, or each user gets it */
   PRIMITIVE,  /* Commands of a public header of belay, or of an option that several headers have */
   DEPLOYMENT, /* Not in "all" */
 } kind_t;
@@ -164,7 +164,8 @@ typedef struct words {
   word_t at[WORDS_MAX];
 } words_t;
 
-/* The next word of a text; its length is 0 at the end. */
+/* Return the next word of a text, and move *text behind the word. At the end of the text the length
+ * of the word is 0. */
 static word_t next_word(const char **text) {
   const char *at = *text + strspn(*text, " ");
   word_t word = {at, strcspn(at, " ")};
@@ -256,8 +257,8 @@ static void put_string(text_t *text, const char *string) {
   put(text, string, strlen(string));
 }
 
-/* Writes kind and a pattern that matches exactly these bytes, followed by tail, which is not
- * quoted. */
+/* Writes kind (such as " ~") and a pattern that matches exactly these bytes, followed by tail,
+ * which is not quoted. */
 static void put_pattern(text_t *text, const char *kind, const char *bytes, size_t len,
                         const char *tail) {
   char quoted[2];

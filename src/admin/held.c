@@ -42,7 +42,8 @@ const char *belay_held_kind_name(belay_held_kind_t kind) {
 
 /* ---- keys ---- */
 
-/* Skip a prefix; false if the text does not begin with it. */
+/* Move *at behind the prefix `text`. Returns false if the bytes at *at do not begin with the
+ * prefix. */
 static bool skip_prefix(const char **at, size_t *len, const char *text, size_t text_len) {
   if (*len < text_len || memcmp(*at, text, text_len) != 0)
     return false;
@@ -141,8 +142,8 @@ bool belay__held_check(const belay__reply_t *reply, size_t *count, size_t *n) {
   return *n <= *count && *n <= BELAY_HELD_HOLDERS_MAX;
 }
 
-/* The mark is 64 bits of a hash of the token. It does not reveal the token, which has 160 random
- * bits. */
+/* Compute the mark from 64 bits of a hash of the token. The mark does not reveal the token, which
+ * has 160 random bits. */
 belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
   static const uint8_t key[BELAY__SIPHASH_KEY_LEN] = "belay: the mark";
   const belay__reply_t *token = reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];
@@ -189,7 +190,8 @@ static const char *owner_of(const belay__held_key_t *key, const belay__reply_t *
   return owner->len > 0 ? owner->str : NULL;
 }
 
-/* Copy a text and a 0 to the free memory at *at. */
+/* Copy a text and a 0 to the free memory at *at, and move *at behind the 0. Returns the copy; NULL
+ * if the text is NULL. */
 static const char *copy_text(char **at, const char *text, size_t len) {
   char *out = *at;
   if (text == NULL)

@@ -11,7 +11,7 @@
 
 /* The position of a scan. */
 typedef struct belay__sweep_position {
-  size_t shard;     /* Index of the server that is scanned among those that have the data */
+  size_t shard;     /* Index of the scanned server among the servers that have the data */
   uint32_t route;   /* Route of that server */
   uint32_t version; /* Version of the slot map when the scan of that server began; 0: not known */
   uint64_t cursor;  /* Cursor of that server; 0: at the beginning */
