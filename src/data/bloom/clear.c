@@ -57,7 +57,7 @@ static int read_step(belay__operation_t *operation, const belay__call_t *call,
   return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
 }
 
-/* Deletes the configuration and all layers in its slot, in one step. */
+/* Makes the call that deletes the configuration and all layers in its slot, in one step. */
 static belay__call_t *discard_together(const belay_bloom_t *bloom, const plan_t *plan) {
   size_t together = 0;
   for (unsigned i = 0; i < plan->layers_len; i++)

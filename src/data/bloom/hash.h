@@ -35,7 +35,7 @@ typedef struct belay__bloom_hasher {
 belay__bloom_hash_t belay__bloom_hash(const belay__bloom_hasher_t *hasher, const void *item,
                                       size_t len);
 
-/* A number that differs between keys and does not reveal the key; 0: no key. */
+/* Return a number that differs between keys and does not reveal the key; 0: no key. */
 uint64_t belay__bloom_fingerprint(const belay__bloom_hasher_t *hasher);
 
 uint32_t belay__bloom_segment(belay__bloom_hash_t hash, const belay__bloom_shape_t *shape);
@@ -61,7 +61,8 @@ static inline uint32_t belay__bloom_walk(belay__bloom_walk_t *walk, uint32_t i,
 void belay__bloom_positions(belay__bloom_hash_t hash, const belay__bloom_shape_t *shape,
                             uint32_t out[BELAY__BLOOM_K_MAX]);
 
-/* Bits as the server counts them: 0 is the highest of the first byte. */
+/* Read or set a bit of a segment. The position is as the server counts bits: bit 0 is the highest
+ * bit of the first byte. */
 static inline bool belay__bloom_bit(const uint8_t *bits, uint32_t position) {
   return (bits[position >> 3] & 0x80u >> (position & 7)) != 0;
 }

@@ -206,7 +206,8 @@ static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__B
   return (int)growth->there;
 }
 
-/* Reports the layers that existed when the calls of the census were made; there may be more now. */
+/* Makes the info of the layers that existed when the calls of the census were made; there may be
+ * more now. */
 static int end_info(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_growth_t *growth = &bloom->growth;

@@ -14,9 +14,9 @@ bool belay__bloom_shape_of_bits(uint64_t bits, uint32_t hashes, belay__bloom_sha
   return true;
 }
 
-/* The mean of fill^k, to the second order. fill is the part of a segment's bits that is set; its
- * mean and variance result from drawing the segment's items, and then their bits. Exact for one bit
- * of one item. */
+/* Compute the rate as the mean of fill^k, to the second order. fill is the part of a segment's bits
+ * that is set; its mean and variance result from drawing the segment's items, and then their bits.
+ * Exact for one bit of one item. */
 double belay__bloom_shape_rate(const belay__bloom_shape_t *shape, uint64_t n) {
   double m = shape->segment_bits, k = shape->hashes, s = shape->segments, items = (double)n / s;
   if (m <= 1)

@@ -93,7 +93,7 @@ typedef struct belay__sum {
 } belay__sum_t;
 
 void belay__sum_add(belay__sum_t *sum, int64_t value);
-/* Returns 0, or BELAY_EOVERFLOW if the sum is out of the range of int64_t. */
+/* Set *out to the sum. Returns 0, or BELAY_EOVERFLOW if the sum is out of the range of int64_t. */
 int belay__sum_value(const belay__sum_t *sum, int64_t *out);
 
 /* ---- several results (many.c) ---- */

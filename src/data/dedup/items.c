@@ -247,8 +247,9 @@ static void put_options(const op_args_t *args, belay__call_t *call, const belay_
   belay__call_arg_text(call, hash);
 }
 
-/* Make the call that marks n items. Marks with a ttl or an operation id need a script. Without
- * these, a command can mark one item of a SET or a COUNT, or any items of a BITMAP. */
+/* Make the call that marks n items. With a ttl or an operation id, this is a script. Otherwise it
+ * is a command for one item of a SET or a COUNT, or for any items of a BITMAP. All other marks are
+ * scripts, too. */
 static belay__call_t *make_mark(const op_args_t *args, const belay_bytes_t *items, size_t n) {
   static const char *const commands[] = {
       [BELAY_DEDUP_SET] = "SADD", [BELAY_DEDUP_COUNT] = "PFADD", [BELAY_DEDUP_BITMAP] = "BITFIELD"};

@@ -281,8 +281,8 @@ BELAY__HANDLE_FUNCTIONS(idgen)
 
 /* ---- operations ---- */
 
-/* belay_idgen_next() for all cases but the fast one. While requests wait, the function takes no id,
- * because these requests come first. */
+/* Do the work of belay_idgen_next() for all cases but the fast one. While requests wait, the
+ * function takes no id, because these requests come first. */
 static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *id) {
   belay_client_t *client = idgen->handle.client;
   uint64_t again_at;

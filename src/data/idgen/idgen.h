@@ -56,7 +56,7 @@ typedef struct belay__worker {
 struct belay_idgen {
   belay__handle_t handle;
   belay_idgen_options_t options;
-  int64_t low; /* SEGMENT: ids below `low` need no check for a fetch; others: INT64_MIN */
+  int64_t low; /* SEGMENT: ids below `low` need no check for a fetch. Other modes: INT64_MIN */
   union {
     belay__segment_t segment;
     belay__worker_t worker;

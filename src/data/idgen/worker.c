@@ -23,7 +23,7 @@
 #include "scripts.gen.h"
 
 #define TIME_MAX ((INT64_C(1) << 41) - 1)
-/* Lifetime of a record after `until` or now, whichever is later: more than clocks differ */
+/* Lifetime of a record after `until` or now, whichever is later: longer than clocks differ */
 #define RECORD_MS INT64_C(86400000)
 #define BEHIND_MAX_MS INT64_C(100) /* Longest delay before a clock that is behind is read again */
 #define WAIT_MS INT64_C(1000)      /* Timeout of the acquire with options.worker; otherwise 0 */

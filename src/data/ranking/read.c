@@ -122,7 +122,8 @@ static int read_page(belay__operation_t *operation, const belay__call_t *call,
 static const belay__request_ops_t page_ops = {
     .read = read_page, .notify = belay__ranking_notify, .idempotent = true};
 
-/* Send a call whose reply has up to n entries. */
+/* Begin the request of a page, and send its call, whose reply has up to n entries. first: rank of
+ * the first entry; the reply of a script replaces it. */
 static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay__call_t *call,
                       int64_t first, belay_ranking_from_t from, size_t n, belay_ranking_cb cb) {
   belay__operation_t *operation;
