@@ -97,7 +97,7 @@ static int64_t timeout_of(belay__operation_t *operation) {
   return belay__request_timeout_ms(operation->client, belay__request_of(operation));
 }
 
-/* Number the requests of the ring from 0. Returns how many there are. */
+/* Set `index` of the requests of the ring, from 0. Returns the number of requests. */
 static size_t number(belay__operation_t *first) {
   size_t n = 0;
   belay__operation_t *operation = first;
@@ -146,7 +146,8 @@ static belay__call_t *free_place(groups_t *groups, size_t i) {
   return call;
 }
 
-/* Send a held call. It need not yield to the others, which have other routes and one key each. */
+/* Send a held call, and free its place. The call need not yield to the other held calls, because
+ * these have other routes and one key each. */
 static void release(groups_t *groups, size_t i) {
   belay__call_t *call = free_place(groups, i);
   belay__operation_t *first = call->owner;
@@ -168,8 +169,8 @@ static void release(groups_t *groups, size_t i) {
     groups->client->yield_to = yield_to;
 }
 
-/* Single calls go first: calls of a group have more arguments, and the node sends calls with equal
- * numbers of arguments as one command. */
+/* Send all held calls. Calls for a single request go first. Calls of a group have more arguments,
+ * and the node sends calls with equal numbers of arguments as one command. */
 static void release_all(groups_t *groups) {
   for (int groups_too = 0; groups_too < 2; groups_too++)
     for (size_t i = 0; i < BELAY__GROUPS_HELD && groups->held > 0; i++)
@@ -177,7 +178,8 @@ static void release_all(groups_t *groups) {
         release(groups, i);
 }
 
-/* Most often there is none: count first, without branches. */
+/* Send the held calls of a route. Most often there is none, so the function first counts them,
+ * without branches. */
 static void release_route(groups_t *groups, uint32_t route) {
   unsigned n = 0;
   for (size_t i = 0; i < BELAY__GROUPS_HELD; i++)
@@ -187,7 +189,9 @@ static void release_route(groups_t *groups, uint32_t route) {
       release(groups, i);
 }
 
-/* Any key of a call with several keys may be the key of a held call. A broken call is not sent. */
+/* Send the held calls that the n calls must not overtake: those of the same routes. Send all if one
+ * of the n calls has several keys, because any of these may be the key of a held call. A broken
+ * call is not sent, so its keys do not count. */
 static void yield_to(belay_client_t *client, belay__call_t *const *calls, size_t n) {
   groups_t *groups = groups_of(client);
   bool all = n > BELAY__GROUPS_HELD;
@@ -219,7 +223,7 @@ static void free_groups(belay_client_t *client, belay__extension_t *extension) {
   belay__free(client->belay, groups, sizeof *groups);
 }
 
-/* The groups of the client; NULL if memory is out. */
+/* Return the groups of the client, which are allocated at first use; NULL if memory is out. */
 static groups_t *find_groups(belay_client_t *client) {
   if (client->groups != NULL)
     return groups_of(client);
@@ -235,8 +239,8 @@ static groups_t *find_groups(belay_client_t *client) {
   return groups;
 }
 
-/* Free the place of a key for another call. Returns false if it has a group of several requests,
- * to which more are likely to come. */
+/* Free place i for a call of this route. Returns false if the place has a group of several
+ * requests, because more requests are likely to join that group. */
 static bool make_room(groups_t *groups, size_t i, uint32_t route) {
   release_route(groups, route);
   if (groups->calls[i] != NULL && !is_alone(groups->calls[i]->owner))
@@ -299,7 +303,7 @@ bool belay__group_join(belay__operation_t *operation, uint64_t hash, belay_bytes
   return true;
 }
 
-/* The place of a held call; BELAY__GROUPS_HELD: the call is not held any more. */
+/* Return the place of a held call; BELAY__GROUPS_HELD: the call is not held any more. */
 static size_t find_place(const groups_t *groups, const belay__call_t *call) {
   size_t i = 0;
   while (i < BELAY__GROUPS_HELD && groups->calls[i] != call)

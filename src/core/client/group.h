@@ -47,7 +47,8 @@ struct belay__group_ops {
   void (*sent)(belay__operation_t *first);
 };
 
-/* Let a PARKED request join a held group. hash: of the key. Returns false if there is none. */
+/* Let a PARKED request join the held group that it fits. hash: hash of the key. Returns false, and
+ * changes nothing, if there is no such group. */
 bool belay__group_join(belay__operation_t *operation, uint64_t hash, belay_bytes_t key);
 
 /* Hold the call (NULL: memory was out) of a PARKED request, so that others can join; or send it if
@@ -56,8 +57,8 @@ bool belay__group_join(belay__operation_t *operation, uint64_t hash, belay_bytes
 int belay__group_hold(belay__operation_t *operation, belay__call_t *call, uint64_t hash,
                       belay_bytes_t key);
 
-/* For ops->left: let a canceled request leave its group, if it is in one. The call of the last one
- * is abandoned. */
+/* For ops->left: let a canceled request leave its group, if it is in one. If it was the last
+ * request of the group, the call is abandoned. */
 void belay__group_leave(belay__operation_t *operation);
 
 /* Send all held calls of a client, because parameters of their handles are about to change. */

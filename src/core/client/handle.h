@@ -210,7 +210,7 @@ belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__
  * empty. So calls of one key share a connection and keep their order. */
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail);
-/* Add the first key of another call, and take over its route. */
+/* Add the first key of the call `like` to the call, which also takes over the route of `like`. */
 void belay__handle_arg_like(belay__call_t *call, const belay__call_t *like);
 /* As belay__handle_arg(), with the escaped id behind the tail. */
 void belay__handle_arg_id(const belay__handle_t *handle, belay__call_t *call, belay_bytes_t key,

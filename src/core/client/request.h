@@ -72,8 +72,9 @@ typedef struct belay__request_ops {
    * nothing to do. */
   void (*left)(belay__operation_t *operation, bool sent);
 
-  /* Requests that may share a call (core/client/group.h); NULL: each has a call of its own. Then
-   * `left` calls belay__group_leave(), and the request is one step that is not idempotent. */
+  /* Functions of requests that may share a call (core/client/group.h). If it is set, `left` calls
+   * belay__group_leave(), and the request is one step that is not idempotent. NULL: each request
+   * has a call of its own. */
   const belay__group_ops_t *group;
 
   /* true if a call whose reply was lost is sent again while there is time. Its effect and its
@@ -194,8 +195,9 @@ int belay__request_start(belay_request_t *request, belay__call_t *call,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void));
 
-/* The error of a call whose effect is unknown. A script that an error stopped halfway may have
- * written, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is kept. */
+/* Return the error to report for a call whose effect is unknown. A script that an error stopped
+ * halfway may have written, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is
+ * kept. */
 int belay__request_unknown(belay_client_t *client, int error);
 
 /* Cancel all requests in an owner's list. They end with BELAY_ECANCELED, or with their result if it
