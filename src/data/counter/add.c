@@ -10,15 +10,17 @@ enum {
   APPLIED = BELAY__COUNTER_APPLIED,
   VALUE = BELAY__COUNTER_VALUE,
   DELTA = BELAY__COUNTER_VALUE + 1,
-  SUM, /* While held, in the first request: the sum of the group. Later: that of this and all later
-          requests of the group */
+  /* In the first request while the call is held: the sum of the group's deltas. After that, in each
+   * request: the sum of its delta and all later deltas of the group */
+  SUM,
   MIN,
   MAX
 };
 
 /* ---- calls ---- */
 
-/* like: a call for the key; NULL: use `key` and the next shard. */
+/* Add the key of a shard to the call. like: another call for the key, whose shard is used again;
+ * NULL: use `key` and the next shard. */
 static void add_key(belay_counter_t *counter, belay__call_t *call, belay_bytes_t key,
                     const belay__call_t *like) {
   unsigned shard = counter->turn;
@@ -62,7 +64,7 @@ belay__call_t *belay__counter_add_call(belay_counter_t *counter, belay_bytes_t k
   return make_add(counter, key, NULL, delta);
 }
 
-/* a - b, or the nearest number in the range of int64_t. */
+/* Return a - b, or the nearest number in the range of int64_t. */
 static int64_t difference(int64_t a, int64_t b) {
   int64_t out;
   if (!__builtin_sub_overflow(a, b, &out))
@@ -70,8 +72,9 @@ static int64_t difference(int64_t a, int64_t b) {
   return b < 0 ? INT64_MAX : INT64_MIN;
 }
 
-/* Add `sum` if `delta` keeps the value in bounds, and then the rest of the sum does too. delta has
- * the sign of sum. */
+/* Make the call that adds `sum`, the sum of one or more equal deltas. The script adds if the values
+ * after the first and after the last delta are in bounds. Then all values in between are in bounds,
+ * too. */
 static belay__call_t *make_bounded(belay_counter_t *counter, belay_bytes_t key,
                                    const belay__call_t *like, int64_t delta, int64_t sum,
                                    const int64_t bounds[2]) {
@@ -89,7 +92,8 @@ static belay__call_t *make_bounded(belay_counter_t *counter, belay_bytes_t key,
 
 /* ---- groups ---- */
 
-/* Deltas of one sign: then no partial sum is out of range unless the sum is. */
+/* true if the delta has the same sign as the first one, and the sum stays in the range of int64_t.
+ * Then every partial sum is in the range, too. Adds the delta to the sum. */
 static bool fits(belay__operation_t *first, const belay__operation_t *joining) {
   int64_t *sum = &first->values[SUM], delta = joining->values[DELTA];
   return (delta < 0) == (first->values[DELTA] < 0) && !__builtin_add_overflow(*sum, delta, sum);
@@ -100,7 +104,8 @@ static bool fits_bounds(belay__operation_t *first, const belay__operation_t *joi
   return a[DELTA] == b[DELTA] && a[MIN] == b[MIN] && a[MAX] == b[MAX] && fits(first, joining);
 }
 
-/* Set the sums of the requests, from the last to the first, and return that of the first. */
+/* Set values[SUM] of n requests, from the last to the first. Returns the sum of the first
+ * request. */
 static int64_t set_sums(belay__operation_t *first, size_t n) {
   int64_t sum = 0;
   for (belay__operation_t *operation = first; n > 0; n--) {
@@ -120,7 +125,8 @@ static belay__call_t *make_bounded_group(belay__operation_t *first, size_t n,
                       set_sums(first, n), &first->values[MIN]);
 }
 
-/* The value after one of the adds: the last value without the later adds. */
+/* Set the value of one request: the value after the last add, less the later deltas. After an
+ * overflow nothing was added, and each request is sent alone. */
 static int share(belay__operation_t *operation, const int64_t *values, const belay__call_t *call,
                  int status) {
   int64_t *own = operation->values, later = own[SUM] - own[DELTA];
@@ -133,8 +139,8 @@ static int share(belay__operation_t *operation, const int64_t *values, const bel
   return __builtin_sub_overflow(values[VALUE], later, &own[VALUE]) ? BELAY_EPROTO : 0;
 }
 
-/* The sum may be out of bounds although some of the adds are not. If even the first is, then all
- * are. */
+/* As share(), for bounded adds. The sum may be out of bounds although the first add is not: then
+ * each request is sent alone. If the first add is out of bounds, then all are. */
 static int share_bounds(belay__operation_t *operation, const int64_t *values,
                         const belay__call_t *call, int status) {
   int64_t *own = operation->values, after;
