@@ -95,8 +95,12 @@ static belay__call_t *make_bounded(belay_counter_t *counter, belay_bytes_t key,
 /* true if the delta has the same sign as the first one, and the sum stays in the range of int64_t.
  * Then every partial sum is in the range, too. Adds the delta to the sum. */
 static bool fits(belay__operation_t *first, const belay__operation_t *joining) {
-  int64_t *sum = &first->values[SUM], delta = joining->values[DELTA];
-  return (delta < 0) == (first->values[DELTA] < 0) && !__builtin_add_overflow(*sum, delta, sum);
+  int64_t sum, delta = joining->values[DELTA];
+  if ((delta < 0) != (first->values[DELTA] < 0) ||
+      __builtin_add_overflow(first->values[SUM], delta, &sum))
+    return false;
+  first->values[SUM] = sum;
+  return true;
 }
 
 static bool fits_bounds(belay__operation_t *first, const belay__operation_t *joining) {
