@@ -8,7 +8,8 @@
 
 /* ---- closing ---- */
 
-/* Loads and fresh keys are children of the handle, and are closed before this runs. */
+/* Ends the subscription and stops the task. The handle has closed its children, the loads and the
+ * fresh keys, before. */
 static void on_close(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__unlisten(&cache->subscription);

@@ -10,8 +10,8 @@
  *                                  the error, or waits for a load
  *
  * The lookups of all keys are one step of the request: all calls are sent at once. Then the request
- * is PARKED while any key waits. A get of one key that shares the lookup of another get is PARKED
- * until that lookup ends (cache/share.h). */
+ * is PARKED while any key waits for a load. A get of one key that shares the lookup of another get
+ * is PARKED until that lookup ends (cache/share.h). */
 #include <string.h>
 
 #include "cache/join.h"
@@ -35,7 +35,7 @@ typedef struct entry {
   bool waits;     /* the key waits or has waited for a load: the union has the waiter */
 } entry_t;
 
-/* State of the request, in its room. The results and the bytes of the keys follow it in memory. */
+/* State of a get, in operation->room. The results and the bytes of the keys follow it in memory. */
 struct get {
   belay__operation_t *operation;
   belay__sharing_t sharing; /* of a get of one key */
@@ -43,8 +43,8 @@ struct get {
   uint32_t calls;
   uint8_t late; /* belay_cache_late_t */
   bool one;     /* true for a get of one key: the status of the request is that of the key */
-  /* at least one call has ended by itself; if none has, all entries get the status of the
-   * request */
+  /* at least one call has a reply or an error of its own; if none has, all entries get the status
+   * of the request */
   bool answered;
   uint64_t begun_at; /* host time */
   uint64_t deadline;
@@ -108,7 +108,7 @@ static void join_load(belay_cache_t *cache, entry_t *entry, belay__load_group_t 
     set_served(entry, belay__cache_refuse(error, 0));
 }
 
-/* The lookup has failed in an outage: acts as options.away says. */
+/* Serves, refuses or loads a key whose lookup failed in an outage, as options.away says. */
 static void join_in_outage(belay_cache_t *cache, entry_t *entry) {
   cache->stats.away++;
   belay__served_t served = belay__cache_serve_in_outage(cache, entry->key, entry->failed);
@@ -123,7 +123,7 @@ static void join_in_outage(belay_cache_t *cache, entry_t *entry) {
     set_served(entry, belay__cache_refuse(error, 0));
 }
 
-/* The lookup has ended: serves the key, or makes it wait. group: group of a new load, or NULL. */
+/* Serves or refuses a key after its lookup, or makes it wait. group: for a new load; or NULL. */
 static void end_lookup(belay_cache_t *cache, entry_t *entry, belay__load_group_t *group) {
   belay__served_t served;
   if (entry->failed != 0 && belay__cache_is_outage(entry->failed))
@@ -147,7 +147,7 @@ static bool serve_local(belay_cache_t *cache, entry_t *entry, uint64_t now) {
 
 /* ---- the request ---- */
 
-/* The time of the get is over. Each waiting entry takes a reference to its record, because the load
+/* Ends a get at its deadline. Each waiting entry takes a reference to its record, because the load
  * may be freed before the callback runs. */
 static void on_late(belay__timer_t *timer) {
   belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
@@ -164,8 +164,8 @@ static void on_late(belay__timer_t *timer) {
   belay__request_end(operation, status_of(get));
 }
 
-/* Returns the entry that a call belongs to: the last entry whose first call is not later. An entry
- * without calls has the index of the next entry's first call. */
+/* Returns the entry that a call belongs to: the last entry whose first call is not after this call.
+ * An entry without calls has the index of the next entry's first call. */
 static entry_t *entry_of(get_t *get, uint32_t call) {
   size_t low = 0, high = get->n;
   while (high - low > 1) {
@@ -204,8 +204,8 @@ static void on_failed(belay__operation_t *operation, int status) {
     fail_all(get, status);
 }
 
-/* Serves each key after its lookup, or makes it wait. Returns the status of the request, or
- * BELAY__REQUEST_PARK. */
+/* Serves or refuses each key after its lookup, or makes it wait for a load. Returns
+ * BELAY__REQUEST_PARK if any key waits, otherwise the status of the request. */
 static int end_lookups(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   get_t *get = operation->room;
@@ -239,7 +239,7 @@ static void end_parked(belay__operation_t *operation) {
     belay__request_end(operation, status);
 }
 
-/* Ends a follower with a copy of the leader's lookup. */
+/* Continues a follower with a copy of the leader's lookup. failed: error of the lookup, or 0. */
 static void end_follower(belay__operation_t *operation, const belay__lookup_t *lookup, int failed) {
   get_t *get = operation->room;
   entry_t *entry = &get->entries[0];
@@ -251,8 +251,9 @@ static void end_follower(belay__operation_t *operation, const belay__lookup_t *l
   end_parked(operation);
 }
 
-/* The leader of these gets has no result for them: the first of them is the new leader. If the
- * cache closes, all are canceled next. */
+/* Makes the first of the followers their new leader, because the old leader has no result for them.
+ * A follower that cannot send a lookup ends with the error, and the next follower is tried. If the
+ * cache closes, only unlinks the followers, which are canceled next. */
 static void choose_leader(belay_cache_t *cache, belay__list_t *followers) {
   bool closing = cache->handle.closing || cache->handle.client->closing;
   for (belay__list_t *node; (node = belay__list_pop(followers)) != NULL;) {
@@ -270,9 +271,9 @@ static void choose_leader(belay_cache_t *cache, belay__list_t *followers) {
   }
 }
 
-/* The lookup of a leader has ended. The leader's own step consumes its lookup, so a copy is made
- * before. A lookup that failed at the leader's deadline is repeated for the followers that have
- * time left. */
+/* Continues a leader and its followers after the leader's lookup. The leader's step consumes the
+ * lookup, so this function copies it before. If the lookup failed at the leader's deadline, the
+ * first follower that has time left repeats the lookup as the new leader. */
 static void end_leader(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   belay_t *belay = operation->client->belay;

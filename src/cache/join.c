@@ -69,8 +69,8 @@ int belay__load_join_in_outage(belay_cache_t *cache, belay_bytes_t key, uint64_t
 
 /* ---- background loads ---- */
 
-/* Does nothing if a load of the key is running. For a fresh key, the end of that load sets the
- * timer again. */
+/* Begins a load without a waiter. Does nothing if there is no loader, or while a load of the key is
+ * running. The end of that load sets the timer of a fresh key again. Returns 0 or BELAY_ENOMEM. */
 static int load_in_background(belay_cache_t *cache, belay_bytes_t key,
                               const belay__lookup_t *lookup, int64_t lead_ms) {
   uint64_t hash;
@@ -95,7 +95,7 @@ int belay__load_check(belay_cache_t *cache, belay_bytes_t key, int64_t lead_ms) 
 bool belay__load_serve_lookup(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *lookup,
                               belay__served_t *served) {
   belay__lookup_judge(cache, lookup);
-  /* the replica may lag: its old value must not stay for local_ttl_ms more */
+  /* a replica may lag: the local table must not keep its old value for local_ttl_ms more */
   if (!lookup->from_replica)
     belay__cache_store_local(cache, key, lookup->record, &lookup->stamp, lookup->asked_at);
   if (!belay__fresh_serves(lookup->freshness))

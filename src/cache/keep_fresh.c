@@ -6,8 +6,9 @@
  *                          |                v
  *                          +--it fires-- timer
  *
- * Every other load of the key sets the timer, too. If many processes keep a key fresh, one of them
- * loads it: each looks the key up at a random time, and the later ones find it fresh. */
+ * The end of every other load of the key sets the timer, too. If many processes keep a key fresh,
+ * one of them loads it: each looks the key up at a random time, and the later ones find it
+ * fresh. */
 #include "cache/join.h"
 #include "cache/serve.h"
 #include "core/key/table.h"
@@ -36,15 +37,17 @@ static void set_timer_between(fresh_key_t *fresh_key, int64_t from_ms, int64_t t
                    belay__now(belay) + belay__delay_draw(belay, delay));
 }
 
-/* Sets the timer to a random time in the first half of the last refresh_ms of the value, so that a
- * load has time to finish. */
+/* Sets the timer of a fresh key after a load of the key. The timer fires at a random time in the
+ * first half of the last refresh_ms of the value, so that a load has time to finish. If less time
+ * is left, or the time is unknown, the timer fires within AGAIN_MS. */
 static void on_load_over(belay_cache_t *cache, belay_bytes_t key, int64_t left_ms) {
   uint64_t hash;
   fresh_key_t *fresh_key = cache->fresh_keys.count == 0 ? NULL : find_key(cache, key, &hash);
   if (fresh_key == NULL)
     return;
   if (left_ms > BELAY__CACHE_LIFE_MAX_MS)
-    left_ms = BELAY__CACHE_LIFE_MAX_MS; /* the checksum of a record does not cover its time */
+    /* the checksum of a record does not cover fresh_ms, so left_ms can be too large */
+    left_ms = BELAY__CACHE_LIFE_MAX_MS;
   int64_t lead_ms = cache->options.refresh_ms, again_ms = lead_ms < AGAIN_MS ? lead_ms : AGAIN_MS;
   if (left_ms > lead_ms)
     set_timer_between(fresh_key, left_ms - lead_ms, left_ms - lead_ms / 2);
@@ -56,7 +59,7 @@ static void on_timer(belay__timer_t *timer) {
   fresh_key_t *fresh_key = BELAY__CONTAINER(timer, fresh_key_t, timer);
   belay_cache_t *cache = fresh_key->cache;
   int64_t lead_ms = cache->options.refresh_ms;
-  /* in case no load begins: its end would set the timer */
+  /* if a load begins, its end sets the timer again; this time is for the case that none begins */
   set_timer_between(fresh_key, lead_ms, lead_ms + AGAIN_MS);
   (void)belay__load_check(cache, belay_bytes(fresh_key->keyed.key, fresh_key->keyed.key_len),
                           lead_ms);

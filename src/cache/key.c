@@ -6,7 +6,7 @@
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
-/* a registered generation expires this long after load_timeout_ms */
+/* lifetime of a registered generation beyond load_timeout_ms, in ms */
 #define GENERATION_SLACK_MS 60000
 #define KEEP_TAG_MS INT64_C(86400000)
 

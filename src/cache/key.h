@@ -8,7 +8,7 @@
 #define BELAY__CACHE_LEASE "}::lease"
 #define BELAY__CACHE_TAG "}::tag"
 #define BELAY__CACHE_DROPPED "}::dropped" /* channel of invalidations; its key part is empty */
-/* channel of stored values of a key; appended to its complete name */
+/* channel of stored values of a key; appended to the key's complete name */
 #define BELAY__CACHE_FILLED "::filled"
 
 /* Builds the name of a key or a channel on the server: the prefix of the cache, the escaped key,
@@ -24,12 +24,13 @@ belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name
 belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
                                    belay_bytes_t key, size_t args);
 
-/* Notes that a call which changes the server is about to be sent. belay__cache_script() and
+/* Notes that a call which changes the server is about to be sent. So later gets do not share a
+ * lookup that was sent before the call (cache/share.h). belay__cache_script() and
  * belay__cache_capture() note it themselves. */
 void belay__cache_note_write(const belay_cache_t *cache);
 
-/* Gets the tags of a key from options.tags: at most BELAY_CACHE_TAGS_MAX. Longer tags are cut to
- * BELAY_CACHE_TAG_MAX. */
+/* Gets the tags of a key from options.tags, and cuts each to BELAY_CACHE_TAG_MAX bytes. Returns the
+ * number of tags, at most BELAY_CACHE_TAGS_MAX. */
 size_t belay__cache_tags(const belay_cache_t *cache, belay_bytes_t key,
                          belay_bytes_t tags[BELAY_CACHE_TAGS_MAX]);
 
@@ -39,23 +40,23 @@ size_t belay__cache_tags(const belay_cache_t *cache, belay_bytes_t key,
  * is no memory or no random bytes. */
 belay__call_t *belay__cache_capture(const belay_cache_t *cache, belay_bytes_t tag, int64_t ttl_ms);
 
-/* Reads the reply to a call of belay__cache_capture(). Returns 0, BELAY_EPROTO, or BELAY_EMISMATCH
- * with a detail. */
+/* Reads the generation of the tag from the reply to a call of belay__cache_capture(). Returns 0,
+ * BELAY_EPROTO, or BELAY_EMISMATCH with a detail. */
 int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply,
                           unsigned char out[BELAY__RECORD_ID]);
 
 /* Creates the call that begins a load or a put: it registers a generation if the stored record
- * still has the id seen_id. The seen_id "whatever is there" matches any record and none. Writes the
- * new generation to `generation`. The call must not be sent twice. NULL if there is no memory or no
- * random bytes. */
+ * still has the id seen_id. The seen_id "whatever is there" matches every record, and also a key
+ * without a record. Writes the new generation to `generation`. The call must not be sent twice.
+ * NULL if there is no memory or no random bytes. */
 belay__call_t *belay__cache_begin(const belay_cache_t *cache, belay_bytes_t key,
                                   const void *seen_id, size_t seen_id_len,
                                   unsigned char generation[BELAY__RECORD_ID]);
 
-/* Sets created_ms and fresh_ms of the record. The time that the record is fresh, before a random
- * reduction: for a VALUE ttl_ms, or with BELAY_DEFAULT options.ttl_ms; for the other kinds
- * absent_ms or error_ms. Returns the ttl of the key on the server, in ms; for a VALUE it includes
- * keep_ms. */
+/* Sets created_ms and fresh_ms of the record. A VALUE is fresh for ttl_ms, or for options.ttl_ms if
+ * ttl_ms is BELAY_DEFAULT; the other kinds are fresh for absent_ms or error_ms. A random part of
+ * jitter_percent reduces this time. Returns the ttl of the key on the server, in ms; the ttl of a
+ * VALUE includes keep_ms. */
 int64_t belay__cache_date(belay_cache_t *cache, belay__record_t *record, int64_t ttl_ms);
 
 /* Adds three arguments to a call: a generation, the record as stored, and its ttl on the server. If

@@ -1,5 +1,5 @@
-/* A single-flight load and its waiters. The load belongs to a key that this process loads, or
- * for which it waits while another process loads it. single_flight.c has the states.
+/* A single-flight load and its waiters. The load belongs to a key that this process loads, or that
+ * another process loads while this process waits. single_flight.c has the states.
  *
  * An observation is a lookup, a load or a query of the filter. It serves the waiters that joined
  * before it began. So a waiter never gets a value that was invalidated before the waiter joined.
@@ -65,30 +65,34 @@ struct belay__load {
   bool outage;     /* loads because of an outage; counted in cache->outage_loads */
   /* the server answered the lookup of a waiter that joined since `outage` was set */
   bool server_reached;
-  bool refresh;  /* the load runs even without waiters */
-  bool early;    /* XFetch caused the refresh */
-  bool woken;    /* the outcome of a load may have been stored after the last lookup began */
+  bool refresh; /* the load runs even without waiters */
+  bool early;   /* XFetch caused the refresh */
+  /* another process may have stored its result after the last lookup began; then WAITING ends at
+   * once */
+  bool woken;
   uint8_t tries; /* consecutive times that BEGINNING did not begin the load */
 
   uint64_t seq; /* present sequence number; each new state increments it */
-  /* sequence number on entry to the present state; its result serves waiters with a smaller
-   * number */
+  /* sequence number on entry to the present state; the result of the state serves waiters with a
+   * smaller number */
   uint64_t asked_seq;
   /* sequence number on entry to LOADING; the load serves waiters with a smaller number */
   uint64_t loaded_seq;
   uint64_t began_at; /* host time at which LOADING began */
-  /* a refresh loads the key if its VALUE is fresh for at most this time; 0: if it is not fresh */
+  /* a refresh loads the key only if its VALUE stays fresh for at most this time, in ms; 0: only if
+   * the VALUE is no longer fresh */
   int64_t lead_ms;
-  /* time that the last served or stored record was still fresh, plus refresh_ms if the record is
-   * not a VALUE; -1: unknown */
+  /* remaining fresh time of the last served or stored record, in ms, plus refresh_ms if the record
+   * is not a VALUE; -1: unknown */
   int64_t left_ms;
 
   /* the last lookup; from BEGINNING on: the tags and the stamp of the value that is loaded */
   belay__lookup_t lookup;
-  /* id found by the last lookup, of the load or of a get that joined it */
+  /* id of the stored value in the last lookup, by the load or by a get that joined the load */
   belay__seen_id_t seen_id;
-  uint64_t seen_at; /* host time at which that lookup began */
-  /* record of the lookup of seen_id; served if the load fails and it has not expired; or NULL */
+  uint64_t seen_at; /* host time at which the lookup that set seen_id began */
+  /* record of the lookup that set seen_id; served if the load fails and the record has not expired;
+   * NULL: none */
   belay__record_t *fallback;
   belay__record_t *loaded; /* record of the value that the loader returned; NULL: none */
   size_t written;          /* size of `loaded` as stored on the server, in bytes */
@@ -112,7 +116,7 @@ typedef enum belay__load_event {
   BELAY__LOAD_NO,
   BELAY__LOAD_ERROR, /* the step has failed; arg: error */
   /* LOOKING_UP, BEGINNING: load->lookup has the stored record, or none; FILLING, FAILING: the
-   * generation of the load is not registered any more */
+   * generation of the load is not registered any more, so nothing was stored */
   BELAY__LOAD_SEEN,
   BELAY__LOAD_LOADED, /* load->loaded has the loader's value */
   BELAY__LOAD_FAILED, /* the loader failed; arg: its error */
@@ -123,8 +127,8 @@ typedef enum belay__load_event {
 /* Reports an event to the machine (single_flight.c). arg: for ERROR and FAILED; otherwise
  * ignored. */
 void belay__load_step(belay__load_t *load, belay__load_event_t event, int arg);
-/* belay__load_begin() begins a new load. belay__load_begin_in_outage() begins it at READY, and its
- * value is not stored. */
+/* belay__load_begin() begins a new load. belay__load_begin_in_outage() begins a new load at READY,
+ * and the value of that load is not stored. */
 void belay__load_begin(belay__load_t *load);
 void belay__load_begin_in_outage(belay__load_t *load);
 void belay__load_on_timer(belay__timer_t *timer);

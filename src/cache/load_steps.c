@@ -29,8 +29,8 @@ static void free_if_ended(belay__load_t *load) {
     free_load(load);
 }
 
-/* Notes that the request of the load has ended. true if the load goes on. Otherwise the load may be
- * freed. */
+/* Notes that the request of the load has ended. true if the load goes on. Otherwise the caller must
+ * not use the load, which may be freed. */
 static bool request_ended(belay__load_t *load) {
   bool over = belay__load_is_over(load);
   load->requesting = false;
@@ -38,7 +38,8 @@ static bool request_ended(belay__load_t *load) {
   return !over;
 }
 
-/* error: result of the function that began the request. Returns error. */
+/* Notes that a request of the load is under way if error is 0. error: result of the function that
+ * began the request. Returns error. */
 static int note_request(belay__load_t *load, int error) {
   load->requesting = error == 0;
   return error;
@@ -84,15 +85,16 @@ static void on_lease(belay_lock_t *lock, int status) {
                    status);
 }
 
-/* A lost lease does not stop the load. Its value is stored unless another load or a put has begun,
- * or the key was invalidated, since the begin of this load. */
+/* Notes the loss of the lease; the load goes on. The server stores the load's value unless,
+ * since the load began, another load or a put has begun, or the key was invalidated. */
 static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   belay__load_t *load = belay_lock_data(lock);
   (void)reason;
   load->held = false;
 }
 
-/* The lease key contains the key itself if it fits, and otherwise a hash of it. */
+/* Builds the key of the lease. It contains the key of the load if that fits, and otherwise a hash
+ * of the key of the load. NULL if there is no memory. */
 static char *new_lease_key(const belay__load_t *load, size_t *len) {
   belay_cache_t *cache = load->cache;
   char *key = belay__cache_key(cache, belay__load_key(load), BELAY__CACHE_LEASE, len);
@@ -250,7 +252,9 @@ int belay__load_start_begin(belay__load_t *load) {
 static const belay__request_ops_t store_ops = {
     .read = read_result, .notify = end_step, .idempotent = true};
 
-/* Takes ownership of the call, also on error. error: result of adding arguments to the call. */
+/* Sends the call that stores a value or a failure. error: result of adding arguments to the call;
+ * if it is not 0, the call is discarded, and error is returned. Takes ownership of the call, also
+ * on error. */
 static int start_store(belay__load_t *load, belay__call_t *call, int error) {
   if (error != 0) {
     belay__calls_discard(&call, 1);
@@ -279,9 +283,9 @@ int belay__load_start_fill(belay__load_t *load) {
 
 /* ---- storing a failure ---- */
 
-/* Adds an ERROR record, its ttl, and the retry time that the script sets in a usable stored
- * value. The retry time is "" if no such value was seen. If error_ms is 0, record and retry time
- * are "". */
+/* Adds arguments to the call: an ERROR record, its ttl, and the retry time that the script sets in
+ * a usable stored value. The retry time is "" if no such value was seen. If error_ms is 0, record
+ * and retry time are "". */
 static int put_failure(belay__load_t *load, belay__call_t *call) {
   belay_cache_t *cache = load->cache;
   belay_t *belay = belay__load_belay(load);

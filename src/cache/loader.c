@@ -84,7 +84,8 @@ static void free_load_ref(belay_cache_load_t *load_ref) {
   allocator.free(allocator.ctx, load_ref);
 }
 
-/* Returns the loader's reference. NULL: no memory, and the load has failed. */
+/* Creates the loader's reference and moves the load to LOADING. NULL if there is no memory: then
+ * the load has failed. */
 static belay_cache_load_t *hand_to_loader(belay__load_t *load) {
   belay_cache_load_t *load_ref = new_load_ref(load);
   if (load_ref == NULL) {
@@ -96,7 +97,8 @@ static belay_cache_load_t *hand_to_loader(belay__load_t *load) {
   return load_ref;
 }
 
-/* Takes up to max loads from a queue. Returns the number of those that the loader gets. */
+/* Takes loads from a queue until `loads` has max references. Returns the number of references; a
+ * load without memory for its reference has failed. */
 static size_t collect_loads(belay__list_t *queue, belay_cache_load_t **loads, size_t max) {
   size_t n = 0;
   for (belay__list_t *node; n < max && (node = belay__list_pop(queue)) != NULL;)

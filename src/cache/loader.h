@@ -19,9 +19,9 @@ void belay__load_group_seal(belay_cache_t *cache, belay__load_group_t *group);
 
 /* Adds the load to a group; NULL: to none. */
 void belay__loader_join(belay__load_t *load, belay__load_group_t *group);
-/* The load is READY: queues it for a task, at once or when all other loads of its group are READY
- * or have left it. The task reports BELAY__LOAD_YES and then passes the load to the loader; without
- * memory it reports BELAY__LOAD_ERROR. */
+/* Queues a READY load for a task: at once if it has no group, otherwise when all other loads of the
+ * group are READY or have left the group. The task reports BELAY__LOAD_YES and then passes the load
+ * to the loader. If there is no memory, the task only reports BELAY__LOAD_ERROR. */
 void belay__loader_ready(belay__load_t *load);
 /* Removes the load from its group, so that the others do not wait for it, or from its queue. */
 void belay__loader_leave(belay__load_t *load);
@@ -29,8 +29,8 @@ void belay__loader_leave(belay__load_t *load);
  * ignored. */
 void belay__loader_detach(belay__load_t *load);
 
-/* Passes the queued loads to the loader; if there are too many, the task runs again for the
- * rest. */
+/* Passes the queued loads to the loader. One run of the task passes at most BELAY_CACHE_MANY_MAX
+ * loads of each queue; the task runs again for the rest. */
 void belay__loader_task(belay__task_t *task);
 
 #endif /* BELAY_CACHE_LOADER_H */

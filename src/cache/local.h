@@ -23,8 +23,9 @@
 
 /* The counters of a key and its tags, and their sum at one moment. */
 typedef struct belay__stamp {
-  uint64_t sum;                              /* sum of the counters */
-  uint64_t gaps;                             /* number of gaps of the subscription at that moment */
+  uint64_t sum; /* sum of the counters */
+  /* number of gaps of the subscription when the stamp was taken */
+  uint64_t gaps;
   uint16_t places[1 + BELAY_CACHE_TAGS_MAX]; /* indexes of the counters: the key, then its tags */
   uint8_t len;                               /* number of places; 0 without a table */
 } belay__stamp_t;
@@ -33,7 +34,8 @@ typedef struct belay__local {
   belay_t *belay;
   /* bound of `bytes`; 0: there is no table, nothing enters it, and all stamps are valid */
   size_t max_bytes;
-  size_t bytes; /* of entries with keys and records, and of buckets; without the counters */
+  /* size of the entries, with keys and records, and of the buckets; without the counters */
+  size_t bytes;
   belay__table_t table;
   belay__list_t recent; /* the most recently used entry comes first */
   uint64_t gaps;        /* gaps of the subscription until now */
@@ -82,7 +84,8 @@ belay__local_hit_t belay__local_find(belay__local_t *local, const void *key, siz
 
 /* Invalidates all keys and tags with this hash. */
 void belay__local_invalidate(belay__local_t *local, uint64_t hash);
-/* Notes a gap of the subscription: from now on, present records are served only in an outage. */
+/* Notes a gap of the subscription: the records that are in the table now are from now on served
+ * only in an outage. */
 void belay__local_note_gap(belay__local_t *local);
 
 #endif /* BELAY_CACHE_LOCAL_H */

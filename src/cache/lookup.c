@@ -119,7 +119,8 @@ void belay__lookup_judge(belay_cache_t *cache, belay__lookup_t *lookup) {
         lookup->record, &cache->options, belay__cache_now_ms(cache),
         cache->options.beta > 0 ? belay__fresh_random(cache->handle.client->belay) : 1.0);
   if (lookup->freshness == BELAY__KEPT && !belay__cache_loads(cache))
-    lookup->freshness = BELAY__STALE; /* without a loader no load can replace it */
+    /* without a loader no load can replace the record, so it is served */
+    lookup->freshness = BELAY__STALE;
   if (lookup->freshness == BELAY__EXPIRED)
     belay__lookup_release(cache, lookup);
 }

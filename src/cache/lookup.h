@@ -31,9 +31,9 @@ typedef struct belay__lookup {
 /* Servers that may answer a lookup. */
 typedef enum belay__lookup_at { BELAY__LOOKUP_AT_PRIMARY, BELAY__LOOKUP_AT_ANY } belay__lookup_at_t;
 
-/* Initializes the lookup, with the host time now as its beginning, and builds its calls without
- * TIME. Returns the number of calls, at most BELAY__LOOKUP_CALLS_MAX. A call is NULL if there is no
- * memory for it. */
+/* Initializes the lookup and builds its calls, except TIME. now: host time at which the lookup
+ * begins. at: the servers that may answer. Returns the number of calls, at most
+ * BELAY__LOOKUP_CALLS_MAX. A call is NULL if there is no memory for it. */
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
                            uint64_t now, belay_bytes_t key, belay__call_t **calls);
 
@@ -62,7 +62,7 @@ belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup);
 
 /* Adds a call of TIME to the n calls if the server's clock is not known or is to be read again. The
- * array must have room for it. Returns the new number of calls. */
+ * array must have room for one more call. Returns the new number of calls. */
 size_t belay__lookup_add_time(belay_cache_t *cache, uint64_t now, belay__call_t **calls, size_t n);
 
 #endif /* BELAY_CACHE_LOOKUP_H */

@@ -27,7 +27,7 @@ _Static_assert(sizeof BELAY__RECORD_MAGIC == 5, "four bytes");
 #define AT_RAW 64
 #define AT_WRITTEN 68
 
-/* offset from which the checksum covers the record; it covers the first 8 bytes, too */
+/* the checksum covers the stored record from this offset on, and also its first 8 bytes */
 #define SUMMED 32
 
 /* ---- numbers ---- */
@@ -50,8 +50,8 @@ void belay__record_put_ms(char out[8], int64_t ms) {
   belay__put_le(out, (uint64_t)ms, 8);
 }
 
-/* Computes the checksum of a stored record. It covers all fields but itself and those that scripts
- * change. */
+/* Computes the checksum of a stored record. The checksum covers all fields except itself and the
+ * two that scripts change. */
 static uint64_t sum_of(const unsigned char *bytes, size_t len) {
   return XXH3_64bits(bytes + SUMMED, len - SUMMED) ^ number_at8(bytes);
 }
@@ -98,8 +98,8 @@ typedef struct shape {
   bool compressed;
 } shape_t;
 
-/* Checks the header, the length of the value and the checksum. The checksum comes last, because
- * only it reads all bytes. */
+/* true if the header, the length of the value and the checksum are valid. Then *shape has the
+ * layout. The checksum comes last, because only it reads all bytes. */
 static bool is_envelope(const unsigned char *bytes, size_t len, size_t max_len, shape_t *shape) {
   if (len < BELAY__RECORD_HEAD || memcmp(bytes, BELAY__RECORD_MAGIC, 4) != 0)
     return false;

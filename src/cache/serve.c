@@ -28,7 +28,7 @@ void belay__cache_store_local(belay_cache_t *cache, belay_bytes_t key, belay__re
   if (until > now || keep_until > now)
     belay__local_put(&cache->local, key.data, key.len, record, stamp, until, keep_until);
   else
-    /* the new record is not usable, and it replaces the older one */
+    /* the new record is not usable, and the older one is out of date */
     belay__local_remove(&cache->local, key.data, key.len);
 }
 

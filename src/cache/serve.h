@@ -36,15 +36,16 @@ belay__served_t belay__cache_refuse(int status, int load_error);
  * those of one key (EWRONGTYPE, EMISMATCH). A refusal by the server, such as EPERM or EOOM, is an
  * outage too. */
 bool belay__cache_is_outage(int status);
-/* true if the calls of gets and loads fail at once while the client knows that the server is away:
- * options.away is not BELAY_CACHE_AWAY_FAIL. */
+/* true if the calls of gets and loads fail at once while the server is away: with any options.away
+ * except BELAY_CACHE_AWAY_FAIL. */
 bool belay__cache_fails_fast(const belay_cache_t *cache);
 /* Makes the result of a get during an outage: the record of the local table, if options.away allows
- * it and there is one; otherwise status. The local table owns the reference. */
+ * it and there is one; otherwise a result without a record and with this status. The local table
+ * owns the reference to the record. */
 belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, belay_bytes_t key, int status);
 
-/* true if the local table has a fresh record: *served has it, and the hit is counted. The local
- * table owns the reference. */
+/* Serves the key from the local table. Returns true if the table has a fresh record: *served has
+ * the record, and the hit is counted. The local table owns the reference. */
 bool belay__cache_serve_local(belay_cache_t *cache, belay_bytes_t key, uint64_t now,
                               belay__served_t *served);
 

@@ -4,7 +4,8 @@
 
 _Static_assert((BELAY__CACHE_SHARED & (BELAY__CACHE_SHARED - 1)) == 0, "a mask");
 
-/* Both counters only grow, so the sum is the same only if both are. */
+/* Returns the sum of the two counters that share.h names. Both only grow, so an equal sum shows
+ * that neither has changed. */
 static uint64_t present_moment(const belay_cache_t *cache) {
   const belay_client_t *client = cache->handle.client;
   return client->stats.writes + client->cache_writes;
@@ -19,7 +20,7 @@ void belay__share_init(belay__sharing_t *sharing, belay__operation_t *operation,
   belay__list_init(&sharing->followers);
 }
 
-/* Returns the deadline of the leader's last follower, or of a leader without followers. */
+/* Returns the deadline of the leader's last follower, or of the leader if it has no follower. */
 static uint64_t last_deadline(const belay__sharing_t *leader) {
   const belay__list_t *followers = &leader->followers;
   return belay__list_empty(followers)

@@ -16,8 +16,8 @@
  *     connection.
  *
  * BELAY__SHARED_MAX bounds the followers, so that the server answers some of many gets while this
- * process begins the others. With 64 gets in flight the rate is a third higher than with one lookup
- * for all of them [m].
+ * process begins the others. With 64 gets in flight, this bound makes the rate of gets a third
+ * higher than one lookup for all of them would [m].
  *
  * A follower has no call and no timer. It has at least as much time as the get before it, so the
  * first of the followers takes the place of a leader whose time is over. */
@@ -39,7 +39,7 @@ struct belay__sharing {
   uint32_t place; /* index in cache->shared, by the hash of the key */
 };
 
-/* Initializes the part of a get whose operation->deadline is set. */
+/* Initializes `sharing` for a get of this key. operation->deadline must be set. */
 void belay__share_init(belay__sharing_t *sharing, belay__operation_t *operation, belay_bytes_t key);
 
 /* Makes the get a follower, if there is a lookup that it may share. Otherwise returns false. */

@@ -26,8 +26,8 @@
  *     limiter skips LIMITING.
  *   - Without waiters, OVER replaces WAITING. Unless the load is a refresh, OVER then also replaces
  *     LOCKING and BEGINNING.
- *   - A waiter that joins during an observation cannot use its result. If such waiters are left,
- *     LOOKING_UP replaces OVER; after the filter, FILTERING replaces OVER.
+ *   - A waiter that joins during an observation cannot use the result of that observation. If such
+ *     waiters are left, LOOKING_UP replaces OVER; after the filter, FILTERING replaces OVER.
  *   - If BEGINNING finds another record than the lookup did, the load treats that record as the
  *     result of a lookup.
  *   - If in WAITING the time of a waiter with BELAY_CACHE_LATE_LOAD ends, LIMITING follows. The
@@ -50,7 +50,9 @@
 #include "cache/waiters.h"
 #include "core/loop/backoff.h"
 
-#define TRIES_MAX 16 /* attempts of BEGINNING in a row that find another record, or fail */
+/* at this number of consecutive attempts of BEGINNING that find another record or fail, the load
+ * fails */
+#define TRIES_MAX 16
 
 typedef enum state {
   FILTERING,  /* queries the filter */
@@ -72,7 +74,8 @@ static bool is_waited_for(const belay__load_t *load) {
 
 /* ---- transitions ---- */
 
-/* Continues after an observation: ends, or looks up again for the waiters that it did not serve. */
+/* Continues after an observation: ends the load, or looks up again for the waiters that the
+ * observation did not serve. */
 static state_t end_or_look_up(belay__load_t *load) {
   load->tries = 0;
   return is_waited_for(load) ? LOOKING_UP : OVER;
@@ -88,7 +91,8 @@ static state_t limit_or_load(const belay__load_t *load) {
 }
 
 /* Ends the waiters whose wait_ms is over. If `allowed`, stops at the first of these whose action is
- * BELAY_CACHE_LATE_LOAD, and returns true: the load calls the loader for it. */
+ * BELAY_CACHE_LATE_LOAD, and returns true: the load then calls the loader for this waiter. If not
+ * `allowed`, such a waiter gets the fallback, or BELAY_ELIMITED. */
 static bool end_late(belay__load_t *load, bool allowed) {
   uint64_t now = belay__now(belay__load_belay(load));
   while (is_waited_for(load) && late_at(load) <= now) {
@@ -112,8 +116,8 @@ static state_t wait_for_others(belay__load_t *load) {
   return is_waited_for(load) ? WAITING : OVER;
 }
 
-/* The limiter has denied the load. In an unstored load, the waiters that have time left go on
- * waiting. */
+/* Ends the waiters of a load that the limiter has denied. In an unstored load, the waiters that
+ * have time left go on waiting. */
 static state_t load_denied(belay__load_t *load) {
   load->cache->stats.limited++;
   if (load->unstored)
@@ -127,7 +131,8 @@ static state_t lookup_or(state_t state) {
   return state == WAITING ? LOOKING_UP : state;
 }
 
-/* Makes this an unstored load because of the outage. false if max_away_loads is reached. */
+/* Makes this an unstored load because of the outage. Returns false, without a change, if
+ * max_away_loads is reached. */
 static bool begin_outage_load(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   if (!load->outage && cache->outage_loads >= cache->options.max_away_loads)
@@ -144,8 +149,9 @@ static void end_outage(belay__load_t *load) {
   load->outage = false;
 }
 
-/* A step has failed with this status. If it is an outage (belay__cache_is_outage()), options.away
- * says what the waiters get. Any other status ends all waiters. */
+/* Continues after a step that failed with this status. If the status is an outage
+ * (belay__cache_is_outage()), options.away says what the waiters get: a record, an unstored load or
+ * the status. All waiters end with any other status. */
 static state_t handle_outage(belay__load_t *load, int status) {
   belay_cache_t *cache = load->cache;
   const belay_cache_options_t *o = &cache->options;
@@ -163,8 +169,9 @@ static state_t handle_outage(belay__load_t *load, int status) {
   return OVER;
 }
 
-/* LOCKING or BEGINNING has failed. If its effect is unknown, the load waits; the next lookup shows
- * the state on the server. Other errors are handled as an outage. */
+/* Continues after LOCKING or BEGINNING has failed. If the effect of that step is unknown, the load
+ * waits, and the next lookup shows the state on the server. handle_outage() handles other
+ * errors. */
 static state_t try_later(belay__load_t *load, int status) {
   if (status != BELAY_EUNKNOWN && status != BELAY_EEXPIRED)
     return handle_outage(load, status);
@@ -206,10 +213,10 @@ static state_t lookup_answered(belay__load_t *load) {
                                                                    : end_or_look_up(load);
 }
 
-/* The loader has returned a value. Waiters that joined before LOADING get the value at once, before
- * it is stored. Waiters that joined during LOADING need a value that is read or loaded later. The
- * value of an unstored load is not stored. Then these waiters get a new lookup. In an outage they
- * get another unstored load, unless the server has answered a lookup (load->server_reached). */
+/* Continues after the loader has returned a value. Serves the waiters that joined before LOADING at
+ * once, before the value is stored. Waiters that joined during LOADING need a value that is read or
+ * loaded later. If the load is unstored, they get a new lookup. In an outage they get another
+ * unstored load instead, unless the server has answered a lookup (load->server_reached). */
 static state_t value_loaded(belay__load_t *load) {
   belay__load_serve(load, load->loaded_seq,
                     belay__cache_serve(load->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));
@@ -226,10 +233,10 @@ static state_t load_failed(belay__load_t *load, int error) {
   return load->unstored ? OVER : FAILING;
 }
 
-/* The server has stored the value, so there was no invalidation of the key during the load. The
- * value serves the waiters that joined before the store was sent. Later waiters need a new lookup.
- * A tag may have been invalidated during the load: if the key has tags, all waiters that joined
- * after the load began need a new lookup. */
+/* Continues after the server has stored the value, so there was no invalidation of the key during
+ * the load. The value serves the waiters that joined before the store was sent. Later waiters need
+ * a new lookup. A tag may have been invalidated during the load: if the key has tags, all waiters
+ * that joined after the load began need a new lookup. */
 static state_t value_stored(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;

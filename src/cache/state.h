@@ -48,8 +48,8 @@ struct belay_cache {
   belay__list_t ready;      /* loads that the next task passes to options.load */
   belay__list_t ready_many; /* loads that the next task passes to options.load_many */
   belay__task_t task;
-  /* Leaders of shared lookups (cache/share.h), by the hashes of their keys; NULL: none. The last
-   * leader of a place takes it. */
+  /* Leaders of shared lookups (cache/share.h), by the hashes of their keys; NULL: none. A new
+   * leader replaces the leader at its place. */
   belay__sharing_t *shared[BELAY__CACHE_SHARED];
   size_t outage_loads; /* unstored loads because of an outage; at most max_away_loads */
   belay_cache_stats_t stats;

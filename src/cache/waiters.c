@@ -35,7 +35,7 @@ void belay__load_serve(belay__load_t *load, uint64_t seq, belay__served_t served
     belay__load_waiter_end(waiter, served);
 }
 
-/* load->fallback may have expired since it was read. */
+/* Judges load->fallback again, because the record may have expired since the lookup. */
 belay__served_t belay__load_waiter_fallback(const belay__load_waiter_t *waiter, int reason,
                                             int load_error) {
   const belay__load_t *load = waiter->load;

@@ -13,7 +13,7 @@
  * that invalidation. So a late command never stores a value after an invalidation.
  *
  * PUBLISHING informs the local tables of other processes; options.quiet skips it. The result of a
- * write does not depend on its outcome. */
+ * write does not depend on the outcome of PUBLISHING. */
 #include <string.h>
 
 #include "cache/key.h"
@@ -28,7 +28,7 @@ typedef enum state {
    * cannot store. */
   PREPARING,
   STORING,    /* stores the record; a touch extends it */
-  DELETING,   /* deletes the record: an invalidation, or a put that lost the race */
+  DELETING,   /* deletes the record: for an invalidation, or for a put that did not store */
   PUBLISHING, /* the write is done; informs the local tables of other processes */
   OVER
 } state_t;
@@ -119,8 +119,8 @@ static belay__call_t *publish_call(const belay_cache_t *cache, const write_t *wr
 
 /* ---- steps ---- */
 
-/* The calls of PREPARING: the begin of a put, the tags, and the server's time if it is not known.
- */
+/* Builds and sends the calls of PREPARING: the begin of a put, the tags, and TIME if gets_time is
+ * true. */
 static int send_first(belay_cache_t *cache, belay__operation_t *operation, write_t *write,
                       bool gets_time) {
   belay__call_t *calls[2 + BELAY_CACHE_TAGS_MAX];
@@ -256,7 +256,8 @@ static int read_reply(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* The write has succeeded once PUBLISHING begins, even if PUBLISHING fails. */
+/* Calls the callback of the write. The write has succeeded once PUBLISHING begins, even if
+ * PUBLISHING fails. */
 static void run_callback(belay_request_t *request, void (*cb)(void),
                          const belay__answer_t *answer) {
   write_t *write = answer->room;
