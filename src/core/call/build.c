@@ -393,7 +393,8 @@ void belay__call_lean(belay__call_t *call) {
     give_buffer(call);
 }
 
-/* Build the command of `owner`'s call. Returns false, without a buffer, if memory is out. */
+/* Let the call's owner build the command again. Returns false, without a buffer, if memory is
+ * out. */
 static bool rebuild(belay__call_t *call) {
   call->script = NULL;
   call->len = call->publisher = 0;
@@ -413,7 +414,7 @@ bool belay__call_restore(belay__call_t *call) {
     call->client->stats.pending_bytes += (size_t)call->len - was.len;
     return true;
   }
-  call->script = was.script; /* it tells what the server may have executed */
+  call->script = was.script; /* the script shows what the server may have executed */
   call->tail = was.tail;
   call->len = was.len;
   return false;

@@ -13,9 +13,9 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__conn_class_t conn_
 /* The functions that add arguments do nothing if the call is NULL. The function that sends the call
  * then returns BELAY_ENOMEM. */
 
-/* Begin a command of argc arguments (its name included), or a script with this number of keys
- * and other arguments. The script is sent as hash, unless its text was not yet sent on the
- * connection (belay__call_bring_script()). */
+/* Begin a command of argc arguments (its name included), or a script with this number of keys and
+ * other arguments. The script is sent as its hash. If its text was not sent on the connection
+ * before, belay__call_bring_script() puts the text into the call. */
 void belay__call_command(belay__call_t *call, const char *name, size_t argc);
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args);
@@ -89,7 +89,8 @@ bool belay__call_restore(belay__call_t *call);
 void belay__call_recycle(belay__call_t *call);
 
 /* The call, or a copy with its arguments if the command of the call is gone. The caller gives a
- * copy back by belay__call_recycle(). NULL as belay__call_restore() returns false. */
+ * copy back by belay__call_recycle(). NULL in the cases in which belay__call_restore() returns
+ * false. */
 belay__call_t *belay__call_readable(belay__call_t *call);
 
 /* true for a script with more than one key. */
@@ -99,8 +100,8 @@ bool belay__call_has_keys(const belay__call_t *call);
  * begin with the client's namespace. */
 void belay__call_redact(const belay__call_t *call, belay__redacted_t *redacted, bool but_keys);
 
-/* Replace the script's hash with its text. Returns false if memory is out, or as
- * belay__call_restore() does. */
+/* Replace the script's hash with its text. Returns false if memory is out, or if
+ * belay__call_restore() returns false. */
 bool belay__call_become_eval(belay__call_t *call);
 
 /* Free the client's pool of calls. */

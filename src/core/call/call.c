@@ -13,7 +13,8 @@
 
 /* ---- ends ---- */
 
-/* The number of a call of a client with a trace hook; it is behind the room of the node. */
+/* Return the address of the call's number, which follows the room of the node. Only calls of a
+ * client with a trace hook have a number. */
 static uint64_t *id_of(const belay__call_t *call) {
   size_t room = call->client->node_ops->call_room;
   return (uint64_t *)(uintptr_t)&call->room[(room + sizeof *call->room - 1) / sizeof *call->room];
@@ -263,7 +264,9 @@ static bool names_a_key(const belay_client_t *client, const belay__reply_t *repl
   return false;
 }
 
-/* call: NULL if its arguments, which must not be shown, are unknown; then the text is empty. */
+/* Write the server's error text without the call's arguments, which must not be shown. call: NULL
+ * if the arguments are not available; then the text is empty. with_keys: keep keys of the client.
+ * Returns the length of the text. */
 static size_t words_of(const belay__call_t *call, const belay__reply_t *reply, bool with_keys,
                        char text[BELAY__WORDS_MAX]) {
   belay__redacted_t redacted;

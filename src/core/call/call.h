@@ -25,10 +25,10 @@ int belay__call_blame(const belay__call_t *call, int error, const char *text);
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len);
 
-/* Send n calls, all or none. joined: contiguous on one connection. If a call has a
- * place, *call->place becomes the call. Returns 0, BELAY_ENOMEM (also if a call is broken),
- * BELAY_EBUSY or another error of node_ops->submit. On an error no callback runs, and all calls go
- * back to the pool. */
+/* Send n calls, all or none. joined: the calls follow each other on one connection, with no other
+ * call between them. If a call has a place, *call->place becomes the call. Returns 0, BELAY_ENOMEM
+ * (also if a call is broken), BELAY_EBUSY or another error of node_ops->submit. On an error no
+ * callback runs, and all calls go back to the pool. */
 int belay__call_send(belay__call_t **calls, size_t n, bool joined);
 
 /* *place is the owner's pointer to its call. It is NULL before the call is started:
@@ -60,7 +60,7 @@ bool belay__call_abandon(belay__call_t *call);
 /* Give back n calls that were not sent; some may be NULL. */
 void belay__calls_discard(belay__call_t *const *calls, size_t n);
 
-/* End all resting calls, because the client closes. */
+/* End all resting calls with their last refusal, because the client closes. */
 void belay__call_end_rests(belay_client_t *client);
 
 /* Shorten the rest of all resting calls: a new connection is up, so a retry may succeed. */
@@ -77,8 +77,9 @@ void belay__call_distrust(belay__call_t *call, const belay__reply_t *reply);
 /* Report that a call was handed to the connection with this number. */
 void belay__call_sent(belay__call_t *call, uint32_t epoch);
 
-/* Call this before belay__call_reply(). Sets call->denied. Returns the bit
- * 1 << belay__capability_t of the feature that the connection lacks from now on; 0: none. */
+/* Check whether the reply refuses the feature that the call needs, and set call->denied. Call this
+ * before belay__call_reply(). Returns the bit 1 << belay__capability_t of the feature that the
+ * connection lacks from now on; 0: none. */
 unsigned belay__call_denied(belay__call_t *call, const belay__reply_t *reply);
 
 /* Pass on the reply to a call. */

@@ -28,8 +28,8 @@ typedef struct belay__redacted {
   bool hidden[BELAY__WORDS_MAX + BELAY__HEAD_MAX];
 } belay__redacted_t;
 
-/* Begin with the server's text, which must stay valid until it is written. The part in which the
- * server lists arguments is cut off. */
+/* Initialize with the server's text, which must stay valid until belay__redacted_write(). The part
+ * in which the server lists arguments is cut off. */
 void belay__redacted_init(belay__redacted_t *redacted, const char *text, size_t len);
 
 /* Hide each occurrence of this argument, also of its beginning alone if at least BELAY__HEAD_MAX

@@ -10,7 +10,8 @@ static const char sharded_word[] = "$8\r\nSPUBLISH\r\n", plain_word[] = "$7\r\nP
 
 #define WORD_LEN(sharded) ((sharded) ? sizeof sharded_word - 1 : sizeof plain_word - 1)
 
-/* The longer command was added last, so that there is room for either. */
+/* Store the offset of the publish command, which was added last. The command is the longer of the
+ * two, so that there is room for either. */
 static void note_word(belay__call_t *call) {
   if (call == NULL)
     return;

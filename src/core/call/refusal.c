@@ -29,7 +29,7 @@ static const belay__refusal_t table[] = {
     {"ERR Client sent", BELAY_EAUTH, BELAY__REMEDY_NONE, false}, /* before Redis 6 */
     {"DENIED", BELAY_EAUTH, BELAY__REMEDY_NONE, false},          /* protected mode */
     {"NOPERM", BELAY_EPERM, BELAY__REMEDY_NONE, false},
-    /* inside a script: up to Redis 7.0, and later versions */
+    /* from inside a script: the first up to Redis 7.0, the second from later versions */
     {"ERR The user executing the script can't", BELAY_EPERM, BELAY__REMEDY_NONE, true},
     {"ERR ACL failure in script:", BELAY_EPERM, BELAY__REMEDY_NONE, true},
     {"WRONGTYPE", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE, false},
@@ -54,9 +54,10 @@ static const belay__refusal_t table[] = {
 static const char mark[] = "@user_script:";
 #define MARK_LEN (sizeof mark - 1)
 
-/* Before Redis 7 an error that a command raises inside a script is wrapped: "ERR Error running
- * script (call to f_...): @user_script:1: @user_script: 1: -OOM command ...". An error of the
- * script environment itself has no code then. */
+/* Return the inner text of a wrapped error, or the text itself if it is not wrapped. Before Redis 7
+ * an error that a command raises inside a script is wrapped: "ERR Error running script (call to
+ * f_...): @user_script:1: @user_script: 1: -OOM command ...". An error of the script environment
+ * itself has no code, such as ERR, then. */
 static const char *unwrap(const char *text, size_t *len, bool *wrapped) {
   static const char wrapping[] = "ERR Error running script ";
   const size_t wrapping_len = sizeof wrapping - 1;

@@ -9,7 +9,8 @@ typedef enum belay__remedy {
   BELAY__REMEDY_NONE,      /* the call ends with the error */
   BELAY__REMEDY_RETRY,     /* back off, then send the call again, until the deadline */
   BELAY__REMEDY_RECONNECT, /* drop the connection, then as RETRY */
-  /* as RECONNECT, but not twice in a row for one call: the next connection begins with AUTH */
+  /* as RECONNECT, because the next connection begins with AUTH; a second such error in a row ends
+   * the call */
   BELAY__REMEDY_REAUTH,
   /* send the call to the server that the error names, at most five times */
   BELAY__REMEDY_REDIRECT,

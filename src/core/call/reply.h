@@ -42,7 +42,8 @@ bool belay__reply_int64(const belay__reply_t *reply, int64_t *out);
  * the line end. NULL if the reply is not a string or has no such line. */
 const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len);
 
-/* The same as a number: decimal digits, within min..max. Returns true and sets *out, or false. */
+/* Read the value of a field of INFO as a number. Returns true and sets *out if the value is decimal
+ * digits and within min..max; otherwise returns false. */
 bool belay__info_number(const belay__reply_t *info, const char *name, uint64_t min, uint64_t max,
                         uint64_t *out);
 

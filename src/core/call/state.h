@@ -23,8 +23,8 @@ typedef enum belay__call_state {
 } belay__call_state_t;
 
 /* The order follows use: the first 64 bytes are what the pool, the timers and every event read, the
- * next 64 what a send and a reply read. Some thousand calls can be pending, and each costs the
- * processor's cache its lines. */
+ * next 64 what a send and a reply read. Some thousand calls can be pending, and each occupies lines
+ * of the processor's cache. */
 struct belay__call {
   /* Link in a list of the node; of the client while RESTING; of the pool while unused */
   belay__list_t node;
@@ -40,8 +40,8 @@ struct belay__call {
   const belay__script_t *script; /* The script; NULL: a plain command */
   /* The command in the wire format; NULL: not built yet, or given back (belay__call_lean()) */
   char *data;
-  /* Time at which the call ends for its owner, in nanoseconds. 0 before belay__call_send(): the
-   * client's timeout_ms after that call */
+  /* Time at which the call ends for its owner, in nanoseconds. 0 before belay__call_send(): that
+   * function sets the time to now plus the client's timeout_ms */
   uint64_t deadline;
   /* Earliest time at which a byte may have left, in nanoseconds; 0: none left, or the server did
    * not execute the call then (a redirection, or a script that the server does not have) */

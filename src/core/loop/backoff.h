@@ -31,20 +31,22 @@ static inline belay__delay_t belay__delay_ms(uint64_t min_ms, uint64_t max_ms) {
  * `most`, and min shrinks in the same proportion. */
 belay__delay_t belay__delay_grow(belay__delay_t delay, unsigned times, uint64_t most);
 
-/* The delay before a waiter polls again: the range retry_min_ms to retry_max_ms of its options,
- * doubled `times` times, up to most_ms, or to retry_max_ms if retry_max_ms is larger. */
+/* Return the range of the delay before a waiter polls again: retry_min_ms to retry_max_ms of the
+ * waiter's options, doubled `times` times, up to most_ms, or to retry_max_ms if retry_max_ms is
+ * larger. */
 belay__delay_t belay__delay_poll(uint32_t retry_min_ms, uint32_t retry_max_ms, unsigned times,
                                  uint64_t most_ms);
 
 /* Return a random delay from the range; delay.min if there are no random bytes. */
 uint64_t belay__delay_draw(belay_t *belay, belay__delay_t delay);
 
-/* failures: consecutive failures before this one. most: upper limit of the delay. */
+/* Return a random delay before the repetition after a failure. failures: consecutive failures
+ * before this one. most: upper limit of the delay, in nanoseconds. */
 uint64_t belay__backoff(belay_t *belay, unsigned failures, uint64_t most);
 
 uint64_t belay__period(belay_t *belay, uint64_t period);
 
-/* within: at least 1. */
+/* Return a random delay of 1 to `within` nanoseconds. within: at least 1. */
 uint64_t belay__spread(belay_t *belay, uint64_t within);
 
 #endif /* BELAY_CORE_LOOP_BACKOFF_H */

@@ -3,7 +3,8 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* Join two trees; either may be NULL. On a tie the first one stays on top. */
+/* Join two trees, either of which may be NULL, and return the root. If both times are equal, the
+ * root of `a` stays on top. */
 static belay__timer_t *meld(belay__timer_t *a, belay__timer_t *b) {
   if (a == NULL)
     return b;

@@ -1,9 +1,9 @@
 /* Timers, ordered by a pairing heap inside the timers: setting a timer cannot fail.
  *
  * Nearly all timers are deadlines that are set a constant time ahead and stopped before they are
- * due. In a pairing heap both take constant time: a later deadline becomes a child of the root,
- * and a childless node is just unlinked. (Fredman, Sedgewick, Sleator, Tarjan: "The pairing
- * heap", 1986.) */
+ * due. In a pairing heap, setting and stopping such a timer take constant time: a later deadline
+ * becomes a child of the root, and a childless node is just unlinked. (Fredman, Sedgewick, Sleator,
+ * Tarjan: "The pairing heap", 1986.) */
 #ifndef BELAY_CORE_LOOP_HEAP_H
 #define BELAY_CORE_LOOP_HEAP_H
 

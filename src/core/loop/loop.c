@@ -80,9 +80,9 @@ static uint64_t earliest(const belay_t *belay) {
   return when;
 }
 
-/* Ask the host for a wake-up, only if it is earlier than the one it has. Most timers are stopped
- * long before they are due, and an unneeded wake-up costs less than setting the host's timer each
- * time. */
+/* Ask the host for a wake-up at `when`, but only if `when` is before the wake-up that the host has.
+ * Inside an entry, belay__leave() asks instead. Most timers are stopped long before they are due,
+ * and an unneeded wake-up costs less than setting the host's timer each time. */
 static void arm_host_timer(belay_t *belay, uint64_t when) {
   if (belay->entered || when >= belay->armed)
     return;
