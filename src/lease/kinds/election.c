@@ -1,6 +1,6 @@
 /* The election. A candidate is a lock whose script also stores the leader's value. An observer is a
- * waiter for which no reply is the wanted one. A handle has both, and a task that reports
- * observations:
+ * waiter that no reply ends: it asks until it is stopped. A handle has both, and a task that
+ * reports observations:
  *
  *    campaign --> lock --> elected, deposed, resigned; each makes the waiter ask
  *    observe  --> waiter --the view differs from the reported one--> task --> on_observe
@@ -75,7 +75,8 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
 }
 
-/* Each extend also renews the ttl of the term's key, so that a leader never outlives its term. */
+/* Adds the ttl of the term's key, which each extend renews, so that a leader never outlives its
+ * term. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   (void)lease;
   belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
@@ -124,7 +125,7 @@ static bool is_ours(const belay_election_t *election, const view_t *view) {
 }
 
 /* Queues a report of `latest`, unless it equals the last report. All errors are equal. Two views of
- * the same leader differ if it became this candidate, or no longer is. */
+ * the same leader differ if this candidate is the leader in only one of them. */
 static void report_if_changed(belay_election_t *election) {
   election->report_due = !election->reported_any ||
                          !is_same(&election->latest, &election->reported) ||
@@ -209,7 +210,7 @@ static void run_task(belay__task_t *task) {
   election->on_observe(election, 0, &leader);
 }
 
-/* An observer keeps the loop alive only after belay_election_ref(). */
+/* Keeps the loop alive while the election observes, but only after belay_election_ref(). */
 static void update_hold(belay_election_t *election) {
   bool want =
       election->lock != NULL && lease_of(election)->ref && belay__waiter_is_on(&election->waiter);
@@ -322,7 +323,8 @@ static int init_waiter(belay_election_t *election) {
   return 0;
 }
 
-/* The handle ends in a later task, and the lock's memory is freed now. */
+/* Drops the lock's reference to the handle. The handle ends in a later task, and the lock's memory
+ * is freed after this callback. */
 static void on_lock_closed(belay_lock_t *lock, void *data) {
   belay_election_t *election = data;
   (void)lock;

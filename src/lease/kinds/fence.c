@@ -19,7 +19,8 @@ static bool is_same_token(const belay_fence_t *fence, const void *token, size_t 
   return token_len == fence->token_len && memcmp(token, fence->token, token_len) == 0;
 }
 
-/* Clears the rest of the former token, because callers may store or compare a fence as bytes. */
+/* Stores the number and the token. Clears the rest of the former token, because callers may store
+ * or compare a fence as bytes. */
 static void remember(belay_fence_t *fence, uint64_t number, const void *token, size_t token_len) {
   fence->number = number;
   fence->token_len = token_len;

@@ -71,8 +71,9 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_fence_ttl(lease, call);
 }
 
-/* Returns the status of an acquire that finds its own token in the key. On one node an earlier send
- * of the same call set it. With several nodes, two clients may lead to one server. */
+/* Returns the status of an acquire that finds its own token in the key. 0 on one node: an earlier
+ * send of the same call set the token. BELAY_EDUPLICATE with several nodes: two clients may lead to
+ * one server. */
 static int own_token_status(const belay__lease_t *lease) {
   return lease->members == 1 ? 0 : BELAY_EDUPLICATE;
 }

@@ -7,8 +7,9 @@
 #define TTL_MS INT64_C(10000)     /* default of ttl_ms */
 #define MAX_TTL_MS INT64_C(30000) /* default of max_ttl_ms */
 #define TIMEOUT_MAX_MS INT64_C(600000)
-#define NODE_TIMEOUT_MS INT64_C(50)      /* longest default timeout with several nodes */
-#define NODE_TIMEOUT_LEAST_MS INT64_C(5) /* shortest one, and lower limit of the maximum */
+#define NODE_TIMEOUT_MS INT64_C(50) /* longest default timeout with several nodes */
+/* shortest default timeout with several nodes, and lower limit for the maximum of timeout_ms */
+#define NODE_TIMEOUT_LEAST_MS INT64_C(5)
 #define BACKOFF_MAX_MS INT64_C(300)
 #define TTL_PART 10 /* several nodes: the timeout is at most a tenth of the ttl */
 
@@ -76,8 +77,8 @@ static bool has_quarantine(const belay_lock_options_t *o) {
   return o->quarantine == BELAY_QUARANTINE_ON || o->quarantine == BELAY_QUARANTINE_TRUST;
 }
 
-/* The marker key of the quarantine is on one server of a cluster. It proves nothing about the other
- * servers. */
+/* Refuses a quarantine in a cluster: the marker key is on one server, and proves nothing about the
+ * other servers. */
 static int check_deployment(const belay_client_t *client, bool quarantine) {
   if (!quarantine || !client->node_ops->by_slots)
     return 0;
@@ -107,8 +108,8 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-/* The ranges that depend on the ttl, on n or on the client. Each option may be BELAY_DEFAULT
- * too. */
+/* Checks the options whose ranges depend on the ttl, on n or on the client. Each of them may be
+ * BELAY_DEFAULT too. */
 static int check_dependent(const belay_client_t *client, size_t n, const belay_lock_options_t *o,
                            int64_t ttl) {
   int64_t most = n == 1 ? TIMEOUT_MAX_MS : at_least(ttl / TTL_PART, NODE_TIMEOUT_LEAST_MS);

@@ -145,7 +145,7 @@ static state_t lose_member(belay_multilock_t *multilock) {
   return cancel_member(multilock);
 }
 
-/* The acquire of the current member ended. Returns the next state. */
+/* Continues after the acquire of the current member ended. Returns the next state. */
 static state_t finish_member(belay_multilock_t *multilock, int status) {
   unsigned next = multilock->at + 1u;
   if (status != 0)
@@ -193,7 +193,7 @@ static state_t close_all(belay_multilock_t *multilock) {
   return CLOSING;
 }
 
-/* A client closed, so no acquire is possible any more. Returns the next state. */
+/* Ends the lock for good, because a client closed. Returns the next state. */
 static state_t end_with_client(belay_multilock_t *multilock) {
   if (multilock->state == HELD) {
     multilock->loss_due = true;
@@ -232,7 +232,8 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
   return status == BELAY_EHELD && holds_common_key(lease) ? BELAY_EDUPLICATE : status;
 }
 
-/* If one key is lost, the script releases the others and wakes their waiters. */
+/* Adds the publish command: if one key is lost, the script releases the other keys and wakes their
+ * waiters. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__publish_arg(call, lease->config->notify);
 }
@@ -252,7 +253,7 @@ const belay__kind_t belay__multi_kind = {
     .notify_owner = on_notice,
 };
 
-/* status: of a member's operation that ended, or the reason of its loss. */
+/* All transitions. status: result of the member's operation, or the reason of its loss. */
 static state_t next_state(belay_multilock_t *multilock, event_t event,
                           belay__multilock_member_t *member, int status) {
   state_t state = (state_t)multilock->state;

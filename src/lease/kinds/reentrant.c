@@ -19,7 +19,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_fence_ttl(lease, call);
 }
 
-/* The reply of a grant: the number of holds, and the fencing number or an empty string. */
+/* Reads the reply of a grant: the number of holds, and the fencing number or an empty string. */
 static int read_grant(belay__lease_t *lease, const belay__reply_t *reply) {
   int64_t holds;
   if (reply->count != 2 || !belay__reply_integer(reply->items[0], 1, INT32_MAX, &holds))

@@ -18,7 +18,8 @@
 
 #define FAMILY "semaphore"
 
-/* On a quorum the limit is 1, whatever limit a node has stored. */
+/* Builds the acquire command. Its last argument is 1 on a quorum: then the limit is 1, whatever
+ * limit a node has stored. */
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
   belay__lease_put_token(lease, call);
@@ -29,7 +30,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, lease->members > 1);
 }
 
-/* Sends the number of permits, which restores it if the server lost it. */
+/* Adds the number of permits, so that the extend restores the number if the server lost it. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, lease->config->permits);
 }
@@ -113,8 +114,8 @@ static const belay__request_ops_t read_ops = {
     .idempotent = true,
 };
 
-/* Not sent again after a lost reply: the server may execute the first call later, after another
- * client has set the limit. */
+/* A resize is not sent again after a lost reply: the server may execute the first call later, after
+ * another client has set the limit. */
 static const belay__request_ops_t resize_ops = {.read = read_state, .notify = notify_state};
 
 /* Checks a request about a semaphore, and builds its call: a script and its keys. Returns 0 or an

@@ -190,8 +190,8 @@ belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   return BELAY__LEASE_QUEUED;
 }
 
-/* The reason is the last error of the queue's first lease if that lease contends, else
- * BELAY_EHELD. */
+/* Ends the acquire with the last error of the queue's first lease if that lease contends, else with
+ * BELAY_EHELD. The owner gets BELAY_ETIMEDOUT for BELAY_EHELD. */
 belay__lease_state_t belay__attempt_overdue(belay__lease_t *lease) {
   lease->error = (int16_t)belay__queue_reason(lease);
   return give_up(lease, lease->error == BELAY_EHELD ? BELAY_ETIMEDOUT : lease->error);

@@ -25,8 +25,8 @@ belay__lease_state_t belay__hold_expired(belay__lease_t *lease) {
   return lose_lease(lease, held_too_long ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
 }
 
-/* A quorum extended the lease. If the extend changed the mode, members that did not confirm may
- * still have the old mode: they no longer count. */
+/* Takes over the mode of an extend that a quorum confirmed. If that changes the mode, members that
+ * did not confirm may still have the old mode, and no longer count. */
 static void change_mode(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members && lease->next_mode != lease->mode; i++)
     if (lease->member[i].status != 0)
@@ -37,8 +37,9 @@ static void change_mode(belay__lease_t *lease) {
   lease->mode_uncertain = false;
 }
 
-/* The extend failed. If it was to change the mode, nodes may now have different modes. Then another
- * extend follows soon, even without a watchdog, and restores lease->mode on every node. */
+/* Continues after an extend that failed. If the extend was to change the mode, nodes may now have
+ * different modes. Then another extend follows soon, even without a watchdog, and restores
+ * lease->mode on every node. */
 static void not_extended(belay__lease_t *lease, int status) {
   /* the upgrade changed nothing on the only node, because there are other readers */
   bool refused = status == BELAY_ESHARED && lease->members == 1;

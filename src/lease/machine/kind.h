@@ -38,9 +38,10 @@ typedef struct belay__kind {
 
   bool many;         /* true if the key is a list of keys: belay__many_next() */
   bool client_queue; /* true if the leases of one key in a client queue, and one of them contends */
-  bool hands_over;   /* true if a holder can pass the lease to the next one in that queue */
-  bool owned;        /* true if the value of the key is belay__lease_extra(), not a token */
-  bool tickets;      /* true if waiters have places in a queue on the server, by lease->ticket */
+  /* true if a holder can pass the lease to the next lease in its client's queue */
+  bool hands_over;
+  bool owned;   /* true if the value of the key is belay__lease_extra(), not a token */
+  bool tickets; /* true if waiters have places in a queue on the server, by lease->ticket */
 
   /* Builds the command that takes the lease. With hands_over, and if lease->partner is not NULL,
    * the command takes the lease from the partner's token. */
@@ -49,14 +50,15 @@ typedef struct belay__kind {
   /* Reads the reply to `acquire`. Returns 0 (granted), BELAY_EHELD, BELAY_EPROTO or another error.
    * With BELAY_EHELD, *holder_ms is the time in ms after which another attempt can succeed without
    * a message, if known: the rest of the holder's ttl, or for a fair kind the time until the first
-   * waiter loses its place. If the script assigns a fencing number, this sets lease->fence. */
+   * waiter loses its place. If the script assigns a fencing number, `acquired` sets
+   * lease->fence. */
   int (*acquired)(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                   int64_t *holder_ms);
 
   /* Number of keys that extend uses, from the first; 0: all. An extend with fewer keys still works
    * while a cluster moves the slot and some of the other keys are on another server. */
   size_t extend_keys;
-  size_t extend_args; /* number of arguments that extend_more adds; 0: it is NULL */
+  size_t extend_args; /* number of arguments that extend_more adds; 0: extend_more is NULL */
   void (*extend_more)(const belay__lease_t *lease, belay__call_t *call);
   /* The status for a reply to extend that is not 0, 1 or 2; NULL: there is no such reply. */
   int (*extended)(belay__lease_t *lease, int64_t reply);

@@ -37,7 +37,8 @@ void belay__lease_end_extend(belay__lease_t *lease, int status) {
   if (!belay__is_pending(lease->extend))
     return;
   if (status != 0 && lease->upgrading)
-    lease->mode = BELAY_RWLOCK_READ; /* the owner is not notified that the upgrade may have won */
+    /* the upgrade may have won, but its owner is not notified of that and stays a reader */
+    lease->mode = BELAY_RWLOCK_READ;
   lease->extend = (int16_t)status;
   belay__defer(belay__lease_belay(lease), &lease->task);
 }

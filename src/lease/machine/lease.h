@@ -49,8 +49,8 @@
  * The deadline is the time until which a quorum of members keeps the lease. For one member, this is
  * the time of the send of its last confirmed acquire or extend, plus the ttl, less the drift. The
  * time of the send is read just before the first byte is written. The expiry timer is set to the
- * deadline in FENCING, GRANTED, HELD and EXTENDING. After a stall of the loop it fires before all
- * other events.
+ * deadline in FENCING, GRANTED, HELD and EXTENDING. After a stall of the loop, the timer fires
+ * before all other events.
  *
  * FENCING proposes a number to all members, and ends when a quorum has accepted the number. A READ
  * round asks each member for a number that is larger than its stored number. An ACCEPT round
@@ -199,10 +199,11 @@ typedef struct belay__acquire {
   bool woken;          /* true if a wake-up came since the attempt was sent */
   bool retry_advanced; /* WAITING: true if a wake-up was used to set the time of the next attempt */
   bool turn_queued;    /* QUEUED, WAITING: true if the task has to run BELAY__EV_TURN */
-  uint8_t yield;       /* the belay__yield_t for that event */
+  uint8_t yield;       /* the belay__yield_t for the queued BELAY__EV_TURN */
   /* true if the grant of another lease gave this lease its turn, and this lease may share it */
   bool shares_grant;
-  belay__token_t granted_token; /* with shares_grant: the token of that other lease */
+  /* with shares_grant: token of the lease whose grant gave the turn */
+  belay__token_t granted_token;
 } belay__acquire_t;
 
 /* A program may have a hundred thousand leases: the fields are as narrow as possible, and their

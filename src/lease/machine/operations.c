@@ -149,8 +149,9 @@ static void object_abort(belay__object_t *object) {
                     BELAY__EV_CLOSE, 0);
 }
 
-/* A member has a new connection. If a quorum is connected, and the last renewal failed or the last
- * attempt ended in an error other than BELAY_EHELD, the next renewal or attempt comes soon. */
+/* Advances the next renewal or attempt, because a member has a new connection. This applies only if
+ * a quorum is connected, and the last renewal failed or the last attempt ended in an error other
+ * than BELAY_EHELD. */
 static void object_connected(belay__object_t *object) {
   belay__lease_t *lease = belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object));
   unsigned connected = 0;
@@ -169,8 +170,8 @@ static void object_connected(belay__object_t *object) {
   }
 }
 
-/* A connection of the client was lost, or keys moved. If the connection that last replied to this
- * member no longer serves the key, its server may have lost the lease. */
+/* Checks a held lease after a connection of the client was lost, or keys moved. If the connection
+ * that last replied to this member no longer serves the key, the server may have lost the lease. */
 static void object_lost_connection(belay__object_t *object) {
   const belay__member_t *member = BELAY__CONTAINER(object, belay__member_t, object);
   belay__lease_t *lease = belay__member_lease(member);

@@ -133,7 +133,8 @@ void belay__member_lean(const belay__member_t *member) {
     belay__call_lean(member->call);
 }
 
-/* Returns the status of the member if it is known without a request; 0 if it is not. */
+/* Returns the status of the member if it is known without a request; 0 if a request is
+ * necessary. */
 static int local_status(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
@@ -161,7 +162,8 @@ void belay__member_send(belay__member_t *member, uint64_t deadline, const belay_
   member->retake = lease->members > 1 && !member->may_exist;
   if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
     const belay__server_info_t *server = belay__member_server(member);
-    member->server_mark = server != NULL ? server->mark : 0; /* the server that may grant it next */
+    /* the server that may set the key next */
+    member->server_mark = server != NULL ? server->mark : 0;
   }
   if (status == 0)
     status = send_command(member, deadline, same);
@@ -384,7 +386,8 @@ static void send_again(belay__member_t *member) {
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   if (call->denied) {
-    /* the server may have executed the follow-up without the command: it is not valid */
+    /* the server may have executed the follow-up without the command, so the follow-up is not
+     * valid */
     drop_confirm(member);
     send_again(member);
     return;

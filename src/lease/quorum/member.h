@@ -10,8 +10,8 @@
  * member to which the same command was just sent, or NULL. Its call is copied if possible. */
 void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same);
 
-/* The command of the member's call is not kept once it is sent: it can be built again. A call of a
- * hand-over keeps its command, because the command names the partner. */
+/* Frees the command of the member's call once it is sent, because the command can be built again. A
+ * call of a hand-over keeps its command, because the command names the partner. */
 void belay__member_lean(const belay__member_t *member);
 
 /* Builds the command of a member's call again, for belay__extension_t. */
@@ -26,8 +26,9 @@ void belay__member_forget(belay__member_t *member);
 void belay__member_postpone(belay__member_t *member);
 void belay__member_forget_late(belay__member_t *member);
 
-/* A quorum has confirmed an extend without the restored members. This member counts from now on if
- * it ended as BELAY__RESTORED in this round and in an earlier one. */
+/* Lets a restored member count from now on, after a quorum has confirmed an extend without the
+ * restored members. Does nothing unless the member ended as BELAY__RESTORED in this round and in an
+ * earlier one. */
 void belay__member_rejoin(belay__member_t *member);
 
 #endif /* BELAY_LEASE_QUORUM_MEMBER_H */

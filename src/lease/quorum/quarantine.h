@@ -28,7 +28,8 @@ void belay__quarantine_send_ahead(belay__member_t *member, uint64_t deadline, be
  * result was stored, whether or not the server votes, or an error. */
 int belay__quarantine_read(belay__call_t *call, const belay__result_t *result);
 
-/* The member no longer waits for the query. The client still reads the reply. */
+/* Detaches a query from its member, which no longer waits for it. The client still reads the
+ * reply. */
 void belay__quarantine_abandon(belay__call_t **place);
 
 #endif /* BELAY_LEASE_QUORUM_QUARANTINE_H */

@@ -19,8 +19,8 @@ int belay__round_status(const belay__lease_t *lease);
  * replied. */
 bool belay__round_distinct(const belay__lease_t *lease);
 
-/* A quorum has confirmed an extend, or one more reply came after that: restored members may count
- * from now on. */
+/* Lets restored members count from now on where that is possible (belay__member_rejoin()): a quorum
+ * has confirmed an extend, or one more reply came after that. */
 void belay__round_won(belay__lease_t *lease);
 
 typedef enum belay__undo_how {
@@ -37,12 +37,12 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how);
 bool belay__round_undoing(const belay__lease_t *lease);
 void belay__round_forget_undo(belay__lease_t *lease);
 
-/* A release succeeded. Keeps it, so that it is sent again if a server that may still have the lease
- * replaces a server that replied. */
+/* Keeps a release that succeeded, so that it is sent again if a server that may still have the
+ * lease replaces a server that replied. */
 void belay__round_keep_release(belay__lease_t *lease);
 
-/* The lease is granted. Removes the places that its ticket may have in the queues of nodes that did
- * not grant it. */
+/* Removes, after a grant, the places that the ticket may have in the queues of nodes that did not
+ * grant the lease. */
 void belay__round_leave_places(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_QUORUM_ROUND_H */

@@ -91,7 +91,7 @@ static void forget_ticket(belay__undo_t *undo) {
   undo->ticket = undo->keep_ms = 0;
 }
 
-/* The undo has its last reply: it is KEPT, or over. */
+/* Continues after the last reply to an undo: the undo is KEPT, or over. */
 static void keep_undo(belay__undo_t *undo) {
   if (!undo->kept && !may_keep(undo)) {
     end_undo(undo, true);
@@ -181,7 +181,8 @@ static void send_release(belay__undo_t *undo) {
     schedule_retry(undo);
 }
 
-/* The client closes. An undo that was never KEPT continues until the client aborts it. */
+/* Ends a KEPT undo, because the client closes. An undo that was never KEPT continues until the
+ * client aborts it. */
 static void object_close(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   if (undo->kept)
@@ -212,8 +213,8 @@ static void object_connected(belay__object_t *object) {
     belay__timer_set(undo->client->belay, BELAY__RANK_OTHER, &undo->timer, when);
 }
 
-/* If the connection that last replied to a KEPT undo no longer serves the key, a server without the
- * undo may have replaced its server: the undo is sent again soon. */
+/* Schedules a KEPT undo to be sent again soon, if the connection that last replied to it no longer
+ * serves the key. A server without the undo may have replaced the server that replied. */
 static void object_lost(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   if (!undo->kept || undo->call != NULL || undo->replies == 0)

@@ -41,11 +41,11 @@ enum { BELAY__UNDO_TOKEN = 1, BELAY__UNDO_TICKET = 2, BELAY__UNDO_PLACE = 4 };
  * pending. Then the token and the ticket stay on the server for their ttl. */
 void belay__undo_start(belay__member_t *member, unsigned what, belay__call_t *release, bool wait);
 
-/* For a release that has its reply: makes an undo of its token that is KEPT. Does nothing if the
- * client closes, KEPT_MAX undos are KEPT, or memory is out. */
+/* Makes a KEPT undo for the token of a release that has its reply. Does nothing if the client
+ * closes, KEPT_MAX undos are KEPT, or memory is out. */
 void belay__undo_keep(belay__member_t *member);
 
-/* The lease no longer waits for member->undo, if there is one. The undo continues. */
+/* Detaches member->undo, if there is one: the lease no longer waits for it. The undo continues. */
 void belay__undo_detach(belay__member_t *member);
 
 #endif /* BELAY_LEASE_QUORUM_UNDO_H */

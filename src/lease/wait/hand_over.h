@@ -10,15 +10,16 @@
  * there is no such waiter or a hand-over is not permitted. */
 bool belay__hand_over_start(belay__lease_t *lease, uint64_t deadline);
 
-/* The wait or the attempt of a receiving lease ended with this status. No effect without a
- * hand-over. The releasing lease ends as follows:
+/* Ends a hand-over, because the wait or the attempt of the receiving lease ended with this status.
+ * No effect without a hand-over. The release ends as follows:
  *
  *   0            the lock was passed on: the release succeeded
  *   BELAY_EHELD  of an attempt: the release ends with BELAY_ENOTOWNER
  *   otherwise    the releasing lease sends a release of its own */
 void belay__hand_over_end(belay__lease_t *lease, int status);
 
-/* A releasing lease no longer waits for the receiver's attempt. No effect on other leases. */
+/* Ends the hand-over of a releasing lease, which no longer waits for the receiver's attempt. No
+ * effect on other leases. */
 void belay__hand_over_forget(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_WAIT_HAND_OVER_H */

@@ -12,9 +12,9 @@
  * a status other than BELAY_EHELD for a waiter with a place on the server: the place may be gone,
  * and then no message wakes the waiter. */
 #define FAILED_MAX_MS UINT64_C(1000)
-/* After a message for all waiters, each waiter asks after half of this time to all of it. Each
- * consecutive attempt of the waiter that found the lease held halves the time, at most
- * WAKE_HALVINGS times. */
+/* After a message for all waiters, each waiter asks after a random delay of half of this time to
+ * all of it. Each consecutive attempt of the waiter that found the lease held halves the time, at
+ * most WAKE_HALVINGS times. */
 #define WAKE_SPREAD_US UINT64_C(800)
 #define WAKE_HALVINGS 6
 /* Shortest pause of YIELD_BRIEFLY, on one node and on several; the longest is twice as long. Woken

@@ -5,13 +5,15 @@
 
 #include "lease/machine/lease.h"
 
-/* After an attempt that ended with this status. BELAY_EHELD: it found the lease held. */
+/* Returns the time of the attempt after one that ended with this status. BELAY_EHELD: that attempt
+ * found the lease held. */
 uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now);
 
-/* After a wake-up. */
+/* Returns the time of the next attempt after a wake-up. */
 uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__woken_t by);
 
-/* After the lease's turn in the client's queue has come, if waiters of other clients go first. */
+/* Returns the time of the next attempt after the lease's turn in the client's queue has come, if
+ * waiters of other clients go first. */
 uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__yield_t how);
 
 /* Duration of consecutive grants to leases of one client, in ns. After this time the next lease may

@@ -173,7 +173,8 @@ static void queue_first_turn(belay__lease_t *first, const belay__lease_t *gone, 
   belay__queue_turn(first, yield);
 }
 
-/* Gives a turn to the leases directly behind the first, up to one that may not share the grant. */
+/* Gives a turn to the leases directly behind the first, and stops before one that may not share the
+ * grant. */
 static void queue_shared_turns(belay__lease_t *first, const belay__lease_t *granted) {
   belay__lease_t *next = next_in_ring(first);
   for (unsigned i = 0; i < RUN_MAX && waits_for_turn(next); i++, next = next_in_ring(next)) {
