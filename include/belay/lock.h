@@ -378,7 +378,7 @@ BELAY_API int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_l
  *                       several nodes it may run longer, if some of them have extended it
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOTOWNER (not held, or lost), BELAY_ESTATE (an extend is
- * pending), BELAY_ECLOSING or BELAY_EFORK. */
+ * pending), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms,
                                 belay_lock_cb cb);
 

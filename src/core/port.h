@@ -108,8 +108,9 @@ typedef struct belay__server_info {
   int64_t started_by;
   size_t run_id_len; /* Bytes of run_id; 0: the server does not report one */
   char run_id[BELAY__RUN_ID_MAX];
-  /* Hash of the run id, for comparisons; 0: the server does not report a run id */
-  uint64_t mark;
+  /* Hash of the run id, for comparisons; 0: the server does not report a run id. Two servers with
+   * equal hashes count as one: that only costs a vote */
+  uint32_t mark;
   size_t data_id_len; /* Bytes of data_id */
   /* Identifies the data with which this server last became a primary. Each promotion of the server
    * changes it */

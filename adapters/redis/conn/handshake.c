@@ -251,11 +251,11 @@ static size_t add_field(const belay__reply_t *info, const char *name, char *out,
 }
 
 /* Returns the FNV-1a hash of a text; 0 for an empty text. */
-static uint64_t mark_of(const char *text, size_t len) {
-  uint64_t mark = UINT64_C(14695981039346656037);
+static uint32_t mark_of(const char *text, size_t len) {
+  uint32_t mark = UINT32_C(2166136261);
   for (size_t i = 0; i < len; i++)
-    mark = (mark ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
-  return len == 0 ? 0 : mark;
+    mark = (mark ^ (unsigned char)text[i]) * UINT32_C(16777619);
+  return len == 0 ? 0 : mark | 1;
 }
 
 /* Reads the server's start time and run id. The uptime is a difference of two clocks in whole

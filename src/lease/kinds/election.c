@@ -248,7 +248,7 @@ static void on_campaigned(belay_lock_t *lock, int status) {
   election->resigning = false;
   if (status == 0)
     belay__waiter_ask_soon(&election->waiter);
-  uint64_t term = lease_of(election)->fence;
+  uint64_t term = belay__lease_fence(lease_of(election));
   call_back(election, &election->campaign_cb, status);
   if (status == 0)
     notify_elected(election, term);
@@ -309,7 +309,7 @@ static int init_waiter(belay_election_t *election) {
   election->channel = belay__alloc(client_of(election)->belay, election->channel_len);
   if (election->channel == NULL)
     return BELAY_ENOMEM;
-  memcpy(election->channel, lease->key, lease->key_len);
+  memcpy(election->channel, belay__lease_key(lease), lease->key_len);
   memcpy(election->channel + lease->key_len, wake_part, WAKE_PART_LEN);
   const belay__waiter_config_t config = {
       .retry_min = lease->config->retry_min,

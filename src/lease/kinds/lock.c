@@ -10,14 +10,15 @@
 #include "scripts.gen.h"
 
 struct belay_lock {
-  belay_lock_cb op_cb, extend_cb;
+  belay_lock_cb op_cb;
   belay_lock_close_cb close_cb;
   void *data;
-  belay__lease_t lease; /* followed by more members, the key, the kind's extra and the label */
+  belay__lease_t lease; /* followed by more members, and what belay__lease_t names */
 };
 
-static size_t size_of(size_t members, size_t key_len, size_t label_len) {
-  return belay__lease_sized(sizeof(belay_lock_t), members) + key_len + label_len;
+/* Size of a lock without its key, the kind's extra and the label. */
+static size_t size_of(size_t members, const belay__lease_config_t *config) {
+  return belay__lease_sized(sizeof(belay_lock_t), members) + belay__lease_fence_size(config);
 }
 
 static belay_lock_t *lock_of(const belay__lease_t *lease) {
@@ -40,14 +41,14 @@ static const belay__script_t *const acquire_scripts[2][2] = {
  * acquire, the server has the command, and no script must assign a fencing number. Later attempts
  * use the script, because its reply has the remaining time of the holder. */
 static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
-  return lease->attempts <= 1 && !belay__lease_counts(lease) &&
+  return lease->active->attempts <= 1 && !belay__lease_counts(lease) &&
          belay__client_can(client, BELAY__SET_NX_GET);
 }
 
 static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_command(call, "SET", 7);
   belay__call_needs(call, BELAY__SET_NX_GET);
-  belay__call_arg(call, lease->key, lease->key_len);
+  belay__call_arg(call, belay__lease_key(lease), lease->key_len);
   belay__lease_put_token(lease, call);
   belay__call_arg(call, "NX", 2);
   belay__call_arg(call, "GET", 3);
@@ -56,7 +57,7 @@ static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
 }
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
-  const belay__lease_t *from = lease->partner;
+  const belay__lease_t *from = lease->active->partner;
   bool counts = belay__lease_counts(lease);
   if (from == NULL && is_native(lease, call->client)) {
     acquire_natively(lease, call);
@@ -92,11 +93,14 @@ static int read_set(const belay__lease_t *lease, const belay__reply_t *reply) {
 int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
                          const belay__reply_t *reply, int64_t *holder_ms) {
   int64_t n;
+  uint64_t number;
   bool counts = belay__lease_counts(lease);
   if (call->script == NULL)
     return read_set(lease, reply);
-  if (counts && belay__reply_number(reply, 1, BELAY__FENCE_MAX, &lease->fence))
+  if (counts && belay__reply_number(reply, 1, BELAY__FENCE_MAX, &number)) {
+    belay__lease_set_fence(lease, number);
     return 0;
+  }
   if (!belay__reply_integer(reply, -2, INT64_MAX, &n))
     return BELAY_EPROTO;
   if (n != 0 && n != -1) {
@@ -112,15 +116,14 @@ int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
 static void set_detail(belay_lock_t *lock, int status) {
   const belay__lease_t *lease = &lock->lease;
   for (unsigned i = 0; i < lease->members; i++) {
-    belay__client_explain(lease->member[i].client, status, lease->key, lease->key_len);
+    belay__client_explain(belay__lease_client(lease, i), status, belay__lease_key(lease),
+                          lease->key_len);
     if (belay__lease_belay(lease)->detail[0] != '\0')
       return;
   }
 }
 
-static void call_back(belay_lock_t *lock, belay_lock_cb *slot, int status) {
-  belay_lock_cb cb = *slot;
-  *slot = NULL;
+static void call_back(belay_lock_t *lock, belay_lock_cb cb, int status) {
   if (cb == NULL)
     return;
   set_detail(lock, status);
@@ -129,22 +132,27 @@ static void call_back(belay_lock_t *lock, belay_lock_cb *slot, int status) {
 
 void belay__lock_notify(belay__lease_t *lease, belay__notice_t news, int status) {
   belay_lock_t *lock = lock_of(lease);
+  belay_lock_cb cb = lock->op_cb;
   switch (news) {
   case BELAY__NOTICE_LOST:
     if (lease->config->on_lost != NULL)
       lease->config->on_lost(lock, (belay_lost_t)status);
     break;
   case BELAY__NOTICE_EXTENDED:
-    call_back(lock, &lock->extend_cb, status);
+    cb = (belay_lock_cb)lease->active->extend_cb;
+    lease->active->extend_cb = NULL;
+    call_back(lock, cb, status);
     break;
   case BELAY__NOTICE_ENDED:
-    call_back(lock, &lock->op_cb, status);
+    lock->op_cb = NULL;
+    call_back(lock, cb, status);
     break;
   case BELAY__NOTICE_CLOSED:
     if (lock->close_cb != NULL)
       lock->close_cb(lock, lock->data);
     belay__free(belay__lease_belay(lease), lock,
-                size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
+                size_of(lease->members, lease->config) + lease->key_len + lease->extra_len +
+                    lease->label_len);
     break;
   }
 }
@@ -190,19 +198,20 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, belay_bytes_t nam
   config.permits = spec->permits;
   size_t key_len = put_key(NULL, clients[0], spec, name);
   size_t label_len = options->label == NULL ? 0 : strlen(options->label);
-  belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len + spec->extra_len, label_len));
+  size_t head = size_of(n, &config), size = head + key_len + spec->extra_len + label_len;
+  belay_lock_t *lock = belay__alloc(belay, size);
   const belay__lease_config_t *shared =
       lock == NULL ? NULL : belay__lease_config_share(clients, n, &config);
   if (shared == NULL) {
-    belay__free(belay, lock, size_of(n, key_len + spec->extra_len, label_len));
+    belay__free(belay, lock, size);
     return BELAY_ENOMEM;
   }
   *lock = (belay_lock_t){.data = options->data};
-  char *key = (char *)lock + size_of(n, 0, 0);
+  char *key = (char *)lock + head;
   put_key(key, clients[0], spec, name);
   if (spec->extra_len > 0)
     memcpy(key + key_len, spec->extra, spec->extra_len);
-  belay__lease_init(&lock->lease, clients, n, shared, key, key_len, spec->extra_len);
+  belay__lease_init(&lock->lease, n, shared, key_len, spec->extra_len);
   if (label_len > 0) {
     char *label = key + key_len + spec->extra_len;
     memcpy(label, options->label, label_len);
@@ -289,7 +298,7 @@ int belay__lock_usable(belay_lock_t *lock, int64_t *timeout_ms) {
 int belay__lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb) {
   int error = belay__lease_extend(&lock->lease, ttl_ms, timeout_ms);
   if (error == 0)
-    lock->extend_cb = cb;
+    lock->lease.active->extend_cb = (void (*)(void))cb;
   return error;
 }
 
@@ -334,11 +343,13 @@ int belay_lock_error(const belay_lock_t *lock) {
 }
 
 unsigned belay_lock_holds(const belay_lock_t *lock) {
-  return belay_lock_remaining_us(lock) > 0 ? lock->lease.holds : 0;
+  if (belay_lock_remaining_us(lock) == 0)
+    return 0;
+  return lock->lease.active != NULL ? lock->lease.active->holds : 1;
 }
 
 uint64_t belay_lock_fence(const belay_lock_t *lock) {
-  return belay_lock_remaining_us(lock) > 0 ? lock->lease.fence : 0;
+  return belay_lock_remaining_us(lock) > 0 ? belay__lease_fence(&lock->lease) : 0;
 }
 
 /* Writes the public token: of a reentrant lock the value of the key, with the owner; otherwise the
@@ -366,7 +377,7 @@ size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size) {
 const char *belay_lock_key(const belay_lock_t *lock, size_t *len) {
   if (len != NULL)
     *len = lock == NULL ? 0 : lock->lease.key_len;
-  return lock == NULL ? NULL : lock->lease.key;
+  return lock == NULL ? NULL : belay__lease_key(&lock->lease);
 }
 
 void belay_lock_ref(belay_lock_t *lock) {

@@ -62,7 +62,8 @@ static int64_t quarantine_ms(const belay__member_t *member) {
   if (!belay__quarantine_known(member))
     return 0;
   int64_t now = (int64_t)belay__now(belay__lease_belay(belay__member_lease(member)));
-  return (belay__client_leases(member->client)->quarantine.votes_from - now) / (int64_t)BELAY__MS +
+  return (belay__client_leases(belay__member_client(member))->quarantine.votes_from - now) /
+             (int64_t)BELAY__MS +
          1;
 }
 

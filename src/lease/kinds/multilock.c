@@ -113,7 +113,7 @@ static state_t acquire_member(belay_multilock_t *multilock, unsigned at) {
   multilock->at = (uint8_t)at;
   if (wait_is_over(multilock))
     return fail_acquire(multilock, BELAY_ETIMEDOUT);
-  if (member->lease.member[0].client->closing)
+  if (member->client->closing)
     return fail_acquire(multilock, BELAY_ECANCELED);
   int error = belay__lease_acquire(&member->lease, wait_left(multilock));
   return error != 0 ? fail_acquire(multilock, error) : ACQUIRING;
@@ -208,7 +208,7 @@ static state_t end_with_client(belay_multilock_t *multilock) {
 
 static bool same_server(const belay__member_t *a, const belay__member_t *b) {
   return belay__server_info_same(belay__member_server(a), belay__member_server(b)) &&
-         a->client->db == b->client->db;
+         belay__member_client(a)->db == belay__member_client(b)->db;
 }
 
 /* True if an earlier member has one of the keys on the same server, because two URLs lead to that
@@ -323,7 +323,7 @@ static void set_detail(const belay_multilock_t *multilock, int status) {
   multilock->belay->detail[0] = '\0';
   for (unsigned i = 0; i < multilock->members && multilock->belay->detail[0] == '\0'; i++)
     if (!multilock->member[i].closed)
-      belay__client_explain(multilock->member[i].lease.member[0].client, status, NULL, 0);
+      belay__client_explain(multilock->member[i].client, status, NULL, 0);
 }
 
 /* Runs in a task. A callback may call any function, but only free_if_closed() frees. */
@@ -399,7 +399,7 @@ static int check(belay_multilock_t *multilock) {
 
 static bool has_closed_client(const belay_multilock_t *multilock) {
   for (unsigned i = 0; i < multilock->members; i++)
-    if (multilock->member[i].closed || multilock->member[i].lease.member[0].client->closing)
+    if (multilock->member[i].closed || multilock->member[i].client->closing)
       return true;
   return false;
 }
@@ -481,7 +481,7 @@ int belay_multilock_error(const belay_multilock_t *multilock, belay_client_t **c
   if (member == NULL || member->lease.error == 0)
     return 0;
   if (client != NULL && !member->closed)
-    *client = member->lease.member[0].client;
+    *client = member->client;
   return member->lease.error;
 }
 

@@ -8,17 +8,22 @@
 #include "lease/quorum/command.h"
 
 /* The kind of a member: a lease on all keys of one deployment, or of one slot of a cluster. One
- * script takes all keys or none. lease->key is a list for belay__many_next(), without duplicates
- * and in the order of the bytes. Each key is also the key of the plain lock on that name, so the
- * two exclude each other. */
+ * script takes all keys or none. The lease's key is a list for belay__many_next(), without
+ * duplicates and in the order of the bytes. Each key is also the key of the plain lock on that
+ * name, so the two exclude each other. */
 extern const belay__kind_t belay__multi_kind;
 
 typedef struct belay__multilock_member {
   belay_multilock_t *multilock;
   int status; /* status of its last release that the multilock's owner started */
   bool closed;
+  belay_client_t *client;
   belay__lease_t lease;
+  const char *list; /* the keys; directly behind the lease: see belay__lease_key() */
 } belay__multilock_member_t;
+_Static_assert(offsetof(belay__multilock_member_t, list) ==
+                   offsetof(belay__multilock_member_t, lease) + sizeof(belay__lease_t),
+               "a gap before the pointer to the keys");
 
 struct belay_multilock {
   belay_t *belay;

@@ -44,17 +44,18 @@ static int compare(const name_key_t *a, const name_key_t *b) {
 }
 
 bool belay__multilock_common_key(const belay__lease_t *a, const belay__lease_t *b) {
+  const char *a_list = belay__lease_key(a), *b_list = belay__lease_key(b);
   size_t a_at = 0, b_at = 0, a_len, b_len;
-  const char *one = belay__many_next(a->key, a->key_len, &a_at, &a_len);
-  const char *other = belay__many_next(b->key, b->key_len, &b_at, &b_len);
+  const char *one = belay__many_next(a_list, a->key_len, &a_at, &a_len);
+  const char *other = belay__many_next(b_list, b->key_len, &b_at, &b_len);
   while (one != NULL && other != NULL) {
     int order = compare_bytes(one, a_len, other, b_len);
     if (order == 0)
       return true;
     if (order < 0)
-      one = belay__many_next(a->key, a->key_len, &a_at, &a_len);
+      one = belay__many_next(a_list, a->key_len, &a_at, &a_len);
     else
-      other = belay__many_next(b->key, b->key_len, &b_at, &b_len);
+      other = belay__many_next(b_list, b->key_len, &b_at, &b_len);
   }
   return false;
 }
@@ -194,7 +195,7 @@ static int new_multilock(belay_t *belay, const keys_t *keys, const belay_lock_op
   belay_multilock_t *multilock = error == 0 ? belay__alloc(belay, size) : NULL;
   if (multilock == NULL) {
     for (size_t i = 0; i < members; i++, from = group_end(keys, from))
-      belay__lease_config_release(keys->at[from].client, configs[i]);
+      belay__lease_config_release(configs[i]);
     return error == 0 ? BELAY_ENOMEM : error;
   }
   belay__multilock_init(multilock, belay, members, size);
@@ -202,12 +203,13 @@ static int new_multilock(belay_t *belay, const keys_t *keys, const belay_lock_op
   char *list = (char *)&multilock->member[members];
   for (size_t i = 0; i < members; i++, from = group_end(keys, from)) {
     size_t len = put_list(keys, from, list);
-    belay_client_t *client = keys->at[from].client;
     belay__multilock_member_t *member = &multilock->member[i];
     member->multilock = multilock;
     member->status = 0;
     member->closed = false;
-    belay__lease_init(&member->lease, &client, 1, configs[i], list, len, 0);
+    member->client = keys->at[from].client;
+    member->list = list;
+    belay__lease_init(&member->lease, 1, configs[i], len, 0);
     list += len;
   }
   *out = multilock;

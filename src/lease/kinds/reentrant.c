@@ -24,11 +24,14 @@ static int read_grant(belay__lease_t *lease, const belay__reply_t *reply) {
   int64_t holds;
   if (reply->count != 2 || !belay__reply_integer(reply->items[0], 1, INT32_MAX, &holds))
     return BELAY_EPROTO;
-  bool counted = belay__reply_number(reply->items[1], 1, BELAY__FENCE_MAX, &lease->fence);
+  uint64_t number;
+  bool counted = belay__reply_number(reply->items[1], 1, BELAY__FENCE_MAX, &number);
   if (counted != belay__lease_counts(lease) ||
       (!counted && !belay__reply_is(reply->items[1], "", 0)))
     return BELAY_EPROTO;
-  lease->holds = (uint32_t)holds;
+  if (counted)
+    belay__lease_set_fence(lease, number);
+  lease->active->holds = (uint32_t)holds;
   return 0;
 }
 

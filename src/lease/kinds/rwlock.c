@@ -8,7 +8,7 @@
  *                    waiting writers
  *
  * A ticket expires waiter_ttl after its owner's last attempt. lease->mode is the present mode,
- * lease->next_mode the mode for the next extend, lease->sent_mode the mode of the extend in
+ * lease->next_mode the mode for the next extend, lease->active->sent_mode the mode of the extend in
  * flight. A downgrade takes effect before it is sent, because a writer's state on the server
  * suffices for a reader. An upgrade takes effect when a quorum has confirmed it. Until then the
  * handle is a reader, and after a failure the next extend restores that on every member. */
@@ -27,9 +27,9 @@ static void put_granted_token(const belay__lease_t *lease, belay__call_t *call) 
   char text[BELAY__TOKEN_TEXT_MAX];
   size_t len = 0;
   const belay_client_t *client = call->client;
-  const belay__acquire_t *acquire = lease->acquire; /* NULL: the lease is HELD by now */
-  if (acquire != NULL && acquire->shares_grant && lease->attempts == 1)
-    len = belay__token_text(text, &acquire->granted_token, client->owner, client->owner_len);
+  const belay__active_t *active = lease->active;
+  if (active->acquiring && active->shares_grant && active->attempts == 1)
+    len = belay__token_text(text, &active->granted_token, client->owner, client->owner_len);
   belay__call_arg(call, text, len);
 }
 
@@ -45,12 +45,13 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
 }
 
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
-  belay__call_arg(call, lease->sent_mode != BELAY__EXTEND_AS_READ ? "w" : "r", 1);
+  belay__call_arg(call, lease->active->sent_mode != BELAY__EXTEND_AS_READ ? "w" : "r", 1);
   belay__publish_arg(call, lease->config->notify);
 }
 
 static int extended(belay__lease_t *lease, int64_t reply) {
-  return reply == 3 && lease->sent_mode != BELAY__EXTEND_AS_READ ? BELAY_ESHARED : BELAY_EPROTO;
+  return reply == 3 && lease->active->sent_mode != BELAY__EXTEND_AS_READ ? BELAY_ESHARED
+                                                                         : BELAY_EPROTO;
 }
 
 static bool may_share(const belay__lease_t *granted, const belay__lease_t *waiting) {

@@ -3,26 +3,30 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/client/lifecycle.h"
+
 /* Maximum number of configurations that are compared, the last shared first. If a client has more,
  * some of them can have two copies. */
 #define CONFIGS_COMPARED 32
 
 typedef struct shared {
-  belay__list_t node; /* in the client's list */
-  size_t uses;
+  belay__list_t node; /* in the first client's list */
+  size_t uses, n;
   belay__lease_config_t config;
+  belay_client_t *clients[]; /* n of them */
 } shared_t;
 
-/* Equal configurations are equal bytes: the struct has no padding. */
-_Static_assert(sizeof(belay__lease_config_t) ==
-                   2 * sizeof(void *) + 2 * sizeof(int64_t) + 14 * sizeof(uint32_t) + 8,
+/* Equal configurations are equal bytes: the struct has no padding before `clients`. */
+#define COMPARED offsetof(belay__lease_config_t, clients)
+_Static_assert(COMPARED == 2 * sizeof(void *) + 2 * sizeof(int64_t) + 14 * sizeof(uint32_t) + 8,
                "a configuration with gaps");
 
 static void free_leases(belay_client_t *client, belay__extension_t *extension) {
   belay__client_leases_t *leases = BELAY__CONTAINER(extension, belay__client_leases_t, extension);
   assert(belay__list_empty(&leases->configs) && leases->kept_undos == 0);
   belay__table_free(client->belay, &leases->queues);
-  belay__pool_free(client->belay, &leases->acquire_states);
+  for (size_t i = 0; i < BELAY_NODES_MAX; i++)
+    belay__pool_free(client->belay, &leases->active[i]);
   belay__free(client->belay, leases, sizeof *leases);
 }
 
@@ -39,15 +43,22 @@ static bool make_leases(belay_client_t *client) {
     return false;
   *leases = (belay__client_leases_t){.extension = {free_leases}};
   belay__list_init(&leases->configs);
+  belay__list_init(&leases->members);
   client->extension = &leases->extension;
   return true;
 }
 
-static shared_t *find(belay__list_t *configs, const belay__lease_config_t *config) {
+static size_t size_of(size_t n) {
+  return sizeof(shared_t) + n * sizeof(belay_client_t *);
+}
+
+static shared_t *find(belay__list_t *configs, belay_client_t *const *clients, size_t n,
+                      const belay__lease_config_t *config) {
   belay__list_t *node = configs->next;
   for (unsigned i = 0; i < CONFIGS_COMPARED && node != configs; i++, node = node->next) {
     shared_t *shared = BELAY__CONTAINER(node, shared_t, node);
-    if (memcmp(&shared->config, config, sizeof *config) == 0)
+    if (memcmp(&shared->config, config, COMPARED) == 0 && shared->n == n &&
+        memcmp(shared->clients, clients, n * sizeof *clients) == 0)
       return shared;
   }
   return NULL;
@@ -59,12 +70,14 @@ const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *cl
     if (!make_leases(clients[i]))
       return NULL;
   belay__list_t *configs = &belay__client_leases(clients[0])->configs;
-  shared_t *shared = find(configs, config);
+  shared_t *shared = find(configs, clients, n, config);
   if (shared == NULL) {
-    shared = belay__alloc(clients[0]->belay, sizeof *shared);
+    shared = belay__alloc(clients[0]->belay, size_of(n));
     if (shared == NULL)
       return NULL;
-    *shared = (shared_t){.config = *config};
+    *shared = (shared_t){.config = *config, .n = n};
+    memcpy(shared->clients, clients, n * sizeof *clients);
+    shared->config.clients = shared->clients;
     belay__list_init(&shared->node);
   }
   shared->uses++;
@@ -73,11 +86,29 @@ const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *cl
   return &shared->config;
 }
 
-void belay__lease_config_release(belay_client_t *client, const belay__lease_config_t *config) {
+void belay__lease_config_release(const belay__lease_config_t *config) {
   shared_t *shared = (shared_t *)(uintptr_t)((const char *)config - offsetof(shared_t, config));
   assert(shared->uses > 0);
   if (--shared->uses > 0)
     return;
   belay__list_remove(&shared->node);
-  belay__free(client->belay, shared, sizeof *shared);
+  belay__free(shared->clients[0]->belay, shared, size_of(shared->n));
+}
+
+void belay__client_leases_add(belay_client_t *client, belay__list_t *member) {
+  belay__client_leases_t *leases = belay__client_leases(client);
+  if (belay__list_empty(&leases->members))
+    belay__client_add(client, &leases->object);
+  else
+    client->stats.objects++;
+  belay__list_push(&leases->members, member);
+}
+
+void belay__client_leases_remove(belay_client_t *client, belay__list_t *member) {
+  belay__client_leases_t *leases = belay__client_leases(client);
+  belay__list_remove(member);
+  if (belay__list_empty(&leases->members))
+    belay__client_remove(client, &leases->object);
+  else
+    client->stats.objects--;
 }

@@ -8,7 +8,7 @@
 #include "core/loop/pool.h"
 #include "lease/machine/kind.h"
 
-/* The configuration of a lease; times in milliseconds. Leases of one client with equal
+/* The configuration of a lease; times in milliseconds. Leases of the same clients with equal
  * configurations share one copy, which never changes. */
 typedef struct belay__lease_config {
   const belay__kind_t *kind;
@@ -26,7 +26,12 @@ typedef struct belay__lease_config {
   bool notify;         /* true if releases are published, and waiters subscribe */
   bool notice_break;   /* true if a holder subscribes, too; only with `renew` */
   bool repeat_release; /* true if a release is sent again when its server may have been replaced */
+  /* The clients of the members; belay__lease_config_share() sets them in the shared copy */
+  belay_client_t *const *clients;
 } belay__lease_config_t;
+
+/* The entry of the machine; lease/machine/lease.h */
+typedef struct belay__machine belay__machine_t;
 
 /* The last result of a quarantine query of the client; for lease/quorum/quarantine.c. */
 typedef struct belay__quarantine_state {
@@ -48,13 +53,16 @@ typedef struct belay__contenders {
 #define BELAY__CONTENDERS 16 /* number of keys with known contenders; a power of two */
 
 typedef struct belay__client_leases {
-  belay__extension_t extension;                      /* of the client */
-  belay__quarantine_state_t quarantine;              /* lease/quorum/quarantine.c */
+  belay__extension_t extension;         /* of the client */
+  belay__object_t object;               /* stands for the members in the client's list of objects */
+  belay__list_t members;                /* belay__member_t.node of the client's leases */
+  const belay__machine_t *machine;      /* for belay__lease_report() */
+  belay__quarantine_state_t quarantine; /* lease/quorum/quarantine.c */
   belay__contenders_t contenders[BELAY__CONTENDERS]; /* lease/wait/turns.c */
   belay__table_t queues;                             /* wait queues, by key; lease/wait/queue.c */
   belay__list_t configs;                             /* shared configurations */
-  belay__pool_t acquire_states; /* memory of belay__acquire_t; lease/machine/lease.c */
-  size_t kept_undos;            /* number of undos that are KEPT; lease/quorum/undo.c */
+  belay__pool_t active[BELAY_NODES_MAX]; /* memory of belay__active_t, by the number of members */
+  size_t kept_undos;                     /* number of undos that are KEPT; lease/quorum/undo.c */
 } belay__client_leases_t;
 
 /* The shared state of a client that has a lease. */
@@ -65,7 +73,11 @@ belay__client_leases_t *belay__client_leases(const belay_client_t *client);
 const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *clients, size_t n,
                                                        const belay__lease_config_t *config);
 
-/* Drops one reference to the copy. client: the first client of the lease. */
-void belay__lease_config_release(belay_client_t *client, const belay__lease_config_t *config);
+/* Drops one reference to the copy. */
+void belay__lease_config_release(const belay__lease_config_t *config);
+
+/* Add a member of a lease to the client, or remove it. Each counts as one object of the client. */
+void belay__client_leases_add(belay_client_t *client, belay__list_t *member);
+void belay__client_leases_remove(belay_client_t *client, belay__list_t *member);
 
 #endif /* BELAY_LEASE_MACHINE_CLIENT_LEASES_H */

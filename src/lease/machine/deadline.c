@@ -40,12 +40,64 @@ uint64_t belay__lease_remaining(const belay__lease_t *lease) {
   return deadline > now ? deadline - now : 0;
 }
 
-bool belay__lease_set_expiry(belay__lease_t *lease) {
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__lease_now(lease);
-  belay__timer_set(belay__lease_belay(lease), BELAY__RANK_EXPIRY, &lease->expiry,
-                   deadline > 0 ? deadline : now);
-  return deadline > now;
+/* ---- the timer ---- */
+
+/* The time for which the timer is set because of the deadline: now if no quorum keeps the lease. */
+static uint64_t expiry_of(const belay__lease_t *lease) {
+  if (!lease->expires)
+    return BELAY__NEVER;
+  uint64_t deadline = belay__lease_deadline(lease);
+  return deadline > 0 ? deadline : belay__lease_now(lease);
 }
+
+uint64_t belay__lease_due(const belay__lease_t *lease) {
+  return lease->is_due_set ? lease->timer.when : BELAY__NEVER;
+}
+
+static void set_both(belay__lease_t *lease, uint64_t due, uint64_t expiry) {
+  belay_t *belay = belay__lease_belay(lease);
+  uint64_t when = belay__earlier(due, expiry);
+  lease->is_due_set = due != BELAY__NEVER;
+  if (when == lease->timer.when)
+    return;
+  if (when != BELAY__NEVER)
+    belay__timer_set(belay, BELAY__RANK_EXPIRY, &lease->timer, when);
+  else
+    belay__timer_stop(belay, BELAY__RANK_EXPIRY, &lease->timer);
+}
+
+bool belay__lease_set_expiry(belay__lease_t *lease) {
+  lease->expires = true;
+  uint64_t expiry = expiry_of(lease);
+  set_both(lease, belay__lease_due(lease), expiry);
+  return expiry > belay__lease_now(lease);
+}
+
+void belay__lease_set_timer(belay__lease_t *lease, uint64_t when) {
+  set_both(lease, when, expiry_of(lease));
+}
+
+void belay__lease_stop_timer(belay__lease_t *lease) {
+  set_both(lease, BELAY__NEVER, expiry_of(lease));
+}
+
+void belay__lease_stop_timers(belay__lease_t *lease) {
+  lease->expires = false;
+  set_both(lease, BELAY__NEVER, BELAY__NEVER);
+}
+
+bool belay__lease_fired(belay__lease_t *lease, belay__lease_event_t *event) {
+  uint64_t expiry = expiry_of(lease);
+  bool expired = expiry <= belay__lease_now(lease);
+  bool was_due = lease->is_due_set;
+  lease->is_due_set = false;
+  lease->expires &= !expired;
+  set_both(lease, BELAY__NEVER, expired ? BELAY__NEVER : expiry);
+  *event = expired ? BELAY__EV_EXPIRY : BELAY__EV_TIMER;
+  return expired || was_due;
+}
+
+/* ---- renewals ---- */
 
 bool belay__lease_renews(const belay__lease_t *lease) {
   uint64_t held_ms = (belay__lease_now(lease) - lease->held_since) / BELAY__MS;
@@ -84,8 +136,8 @@ uint64_t belay__lease_renewal_due(const belay__lease_t *lease) {
 
 uint64_t belay__lease_renewal_retry(const belay__lease_t *lease) {
   uint64_t most = lease->ttl * BELAY__MS / 10;
-  return belay__lease_now(lease) + 1 +
-         belay__backoff(belay__lease_belay(lease), lease->failures, most);
+  unsigned failures = lease->active != NULL ? lease->active->failures : 0;
+  return belay__lease_now(lease) + 1 + belay__backoff(belay__lease_belay(lease), failures, most);
 }
 
 uint64_t belay__lease_check_at(const belay__lease_t *lease, belay__check_t why) {
@@ -95,8 +147,8 @@ uint64_t belay__lease_check_at(const belay__lease_t *lease, belay__check_t why) 
   if (why == BELAY__CHECK_CONNECTION_LOST)
     return now + belay__spread(belay__lease_belay(lease), spread);
   for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].sent > last)
-      last = lease->member[i].sent;
+    if (lease->active->exchange[i].sent > last)
+      last = lease->active->exchange[i].sent;
   uint64_t when = last + CHECK_INTERVAL_MS * BELAY__MS;
   return when > now ? when : now + 1;
 }

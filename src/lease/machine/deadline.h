@@ -19,9 +19,28 @@ uint64_t belay__lease_deadline(const belay__lease_t *lease);
 /* Nanoseconds until the deadline of a lease that is HELD or EXTENDING; else 0. */
 uint64_t belay__lease_remaining(const belay__lease_t *lease);
 
-/* Sets the expiry timer to the deadline, or to now if there is none. False if the deadline is not
+/* ---- the timer ---- */
+
+/* Sets the timer for the deadline, or for now if there is none. False if the deadline is not
  * ahead. */
 bool belay__lease_set_expiry(belay__lease_t *lease);
+
+/* Sets `due`, which the timer stands for in addition to the deadline, or clears it. */
+void belay__lease_set_timer(belay__lease_t *lease, uint64_t when);
+void belay__lease_stop_timer(belay__lease_t *lease);
+
+/* The time for which belay__lease_set_timer() was called, or earlier: a deadline that was ahead of
+ * it in between counts too. BELAY__NEVER: none. */
+uint64_t belay__lease_due(const belay__lease_t *lease);
+
+/* Stops the timer for both. */
+void belay__lease_stop_timers(belay__lease_t *lease);
+
+/* The timer fired. Sets *event to BELAY__EV_EXPIRY if the deadline has passed, to BELAY__EV_TIMER
+ * if `due` has come. False, and no event, if the deadline was moved. */
+bool belay__lease_fired(belay__lease_t *lease, belay__lease_event_t *event);
+
+/* ---- renewals ---- */
 
 /* True if the watchdog renews the lease: it is on, and max_hold is not over. */
 bool belay__lease_renews(const belay__lease_t *lease);

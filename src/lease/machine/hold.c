@@ -29,7 +29,7 @@ belay__lease_state_t belay__hold_expired(belay__lease_t *lease) {
  * did not confirm may still have the old mode, and no longer count. */
 static void change_mode(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members && lease->next_mode != lease->mode; i++)
-    if (lease->member[i].status != 0)
+    if (lease->active->exchange[i].status != 0)
       lease->member[i].until = 0;
   (void)belay__lease_set_expiry(lease);
   if (belay__lease_remaining(lease) > 0)
@@ -50,13 +50,13 @@ static void not_extended(belay__lease_t *lease, int status) {
     schedule_renewal(lease);
   else if (lease->config->renew || lease->mode_uncertain)
     belay__lease_set_timer(lease, belay__lease_renewal_retry(lease));
-  lease->failures += !refused;
+  lease->active->failures += !refused;
 }
 
 /* Makes the next renewal earlier if the watchdog renews the lease: that renewal checks whether the
  * servers still have the lease. Its time depends on `why`, see belay__lease_check_at(). */
 static belay__lease_state_t check_soon(belay__lease_t *lease, belay__check_t why) {
-  uint64_t due = belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER;
+  uint64_t due = belay__lease_due(lease);
   if (belay__lease_renews(lease))
     belay__lease_set_timer(lease, belay__earlier(due, belay__lease_check_at(lease, why)));
   return BELAY__LEASE_HELD;
@@ -73,7 +73,7 @@ static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
   bool again = lease->recheck;
   lease->recheck = false;
   if (status == 0) {
-    lease->failures = 0;
+    lease->active->failures = 0;
     belay__round_won(lease);
     change_mode(lease);
     if (belay__lease_remaining(lease) == 0)
@@ -89,8 +89,8 @@ static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
   uint64_t until = belay__lease_now(lease) + belay__lease_validity(ttl_ms, lease->config->drift);
   lease->ttl = ttl_ms;
-  if (ttl_ms > lease->longest_ttl)
-    lease->longest_ttl = ttl_ms;
+  if (ttl_ms > lease->active->longest_ttl)
+    lease->active->longest_ttl = ttl_ms;
   for (unsigned i = 0; i < lease->members; i++)
     if (lease->member[i].until > until)
       lease->member[i].until = until;
@@ -100,7 +100,7 @@ void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
 belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
   belay__round_leave_places(lease);
   bool extending = lease->state == BELAY__LEASE_EXTENDING;
-  bool late = lease->round == BELAY__ROUND_EXTEND && !extending;
+  bool late = lease->active->round == BELAY__ROUND_EXTEND && !extending;
   if (late && belay__round_status(lease) == 0) /* a late reply counts like a reply in time */
     belay__round_won(lease);
   if (belay__lease_deadline(lease) == 0) { /* no quorum of members keeps the lease any more */
@@ -115,6 +115,11 @@ belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
 
 belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms) {
   belay__lease_stop_timer(lease);
+  if (!belay__lease_activate(lease)) {
+    lease->error = BELAY_ENOMEM;
+    belay__lease_set_timer(lease, belay__lease_renewal_retry(lease));
+    return BELAY__LEASE_HELD;
+  }
   uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
   belay__round_start(lease, BELAY__ROUND_EXTEND,
                      belay__earlier(deadline, belay__lease_deadline(lease)));
@@ -134,6 +139,8 @@ belay__lease_state_t belay__hold_begin(belay__lease_t *lease) {
 
 belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout_ms) {
   belay__lease_stop_timers(lease);
+  if (!belay__lease_activate(lease))
+    return belay__release_answered(lease, BELAY_ENOMEM);
   belay__lease_end_extend(lease, BELAY_ECANCELED);
   belay__round_forget(lease);
   lease->may_be_handed_over = false;
@@ -172,6 +179,7 @@ belay__lease_state_t belay__release_closed(belay__lease_t *lease) {
 }
 
 belay__lease_state_t belay__release_close(belay__lease_t *lease) {
+  (void)belay__lease_activate(lease); /* without memory the close does not wait for undos */
   belay__hand_over_forget(lease);
   belay__hand_over_end(lease, BELAY_ECANCELED);
   belay__lease_stop_timers(lease);
@@ -182,9 +190,14 @@ belay__lease_state_t belay__release_close(belay__lease_t *lease) {
   if (!belay__round_undoing(lease))
     return belay__release_closed(lease);
   int64_t close_timeout = 0;
-  for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].client->close_timeout_ms > close_timeout)
-      close_timeout = lease->member[i].client->close_timeout_ms;
-  belay__lease_set_timer(lease, belay__after_ms(belay__lease_belay(lease), close_timeout));
+  bool aborts = false; /* true if a client closes, which aborts the lease at its own time */
+  for (unsigned i = 0; i < lease->members; i++) {
+    const belay_client_t *client = belay__lease_client(lease, i);
+    aborts |= client->closing;
+    if (client->close_timeout_ms > close_timeout)
+      close_timeout = client->close_timeout_ms;
+  }
+  if (!aborts)
+    belay__lease_set_timer(lease, belay__after_ms(belay__lease_belay(lease), close_timeout));
   return BELAY__LEASE_CLOSING;
 }

@@ -144,29 +144,17 @@ typedef enum belay__extend_as {
   BELAY__EXTEND_AS_UPGRADE /* sent by a reader */
 } belay__extend_as_t;
 
-/* The lease on one node. */
+/* The lease on one node: what a held lease needs. */
 typedef struct belay__member {
-  belay__object_t object; /* entry in the client's list of objects */
-  belay_client_t *client;
-  belay__call_t *call;    /* call of the current round; NULL if none is pending */
-  belay__call_t *confirm; /* WAIT, quarantine query or publication after the call; else NULL */
-  union {
-    belay__call_t *late; /* before CLOSING: an acquire that the decision did not wait for */
-    belay__undo_t *undo; /* in CLOSING: the pending undo */
-  };
-  uint64_t sent; /* time when the last call with a reply was first sent, in ns */
+  belay__list_t node; /* entry in the client's list of members */
   /* Time until which this node keeps the lease, in ns. 0: the node is not known to keep it. */
   uint64_t until;
   /* Hash of the run id of the server that last confirmed a command, or that may set a missing key
    * again now. 0: unknown. */
-  uint64_t server_mark;
+  uint32_t server_mark;
   uint32_t sent_on; /* epoch of the connection of the last call with a reply */
   /* Epoch of the last connection with an unanswered call that may still take the lease; 0: none. */
   uint32_t epoch;
-  /* Epoch of the last connection with an unanswered extend that may still turn the writer into a
-   * reader; 0: none. */
-  uint32_t downgrade_epoch;
-  int16_t status;     /* result in the current round */
   int16_t vote;       /* result of the last acquire or extend */
   uint8_t index;      /* index in lease->member */
   bool may_exist : 1; /* true if the token may be on this node */
@@ -179,6 +167,21 @@ typedef struct belay__member {
   bool known_restored : 1; /* true if an extend before the current round ended as RESTORED here */
 } belay__member_t;
 
+/* The commands of one member that are under way, and the result of the current round. */
+typedef struct belay__exchange {
+  belay__call_t *call;    /* call of the current round; NULL if none is pending */
+  belay__call_t *confirm; /* WAIT, quarantine query or publication after the call; else NULL */
+  union {
+    belay__call_t *late; /* before CLOSING: an acquire that the decision did not wait for */
+    belay__undo_t *undo; /* in CLOSING: the pending undo */
+  };
+  uint64_t sent; /* time when the last call with a reply was first sent, in ns */
+  /* Epoch of the last connection with an unanswered extend that may still turn the writer into a
+   * reader; 0: none. */
+  uint32_t downgrade_epoch;
+  int16_t status; /* result in the current round */
+} belay__exchange_t;
+
 /* The subscriptions of a waiter or a holder; lease/wait/wake.c has the struct. */
 typedef struct belay__wake belay__wake_t;
 
@@ -186,63 +189,73 @@ typedef struct belay__wake belay__wake_t;
 /* Values of lease->notified from here on mean that the number of connections is unknown. */
 #define BELAY__NOTIFIED_UNKNOWN_MIN (INT32_MAX - 1)
 
-/* The state of an acquire, from its start until the acquire fails or the owner is notified of the
- * grant. It is allocated separately because most leases are held most of the time. */
-typedef struct belay__acquire {
-  uint64_t wait_until; /* end of the wait, in ns; 0: one attempt only */
+/* The part of a lease that is under way: an acquire, a round, a wait in a queue. A held lease is
+ * dormant if it has none of these (belay__lease_settle()). Then lease->active is NULL, and the
+ * memory is in a pool of the client. A program may have a hundred thousand leases, most of which
+ * are held and dormant most of the time. */
+typedef struct belay__active {
+  belay__lease_t *lease;
+  uint64_t wait_until; /* end of the wait of the acquire, in ns; 0: one attempt only */
   uint64_t started_at; /* start of the current attempt, in ns */
   int64_t holder_ms;   /* smallest holder_ms of the replies, see belay__kind_t; -1: unknown */
-  belay__wake_t *wake; /* the waiter's subscriptions; NULL: none */
-  uint32_t found_held; /* consecutive attempts that found the lease held */
-  uint32_t releases;   /* wake-ups by BELAY__WOKEN_ALL since the wait of this client began */
-  uint8_t proposals;   /* fencing numbers that were proposed for this grant */
-  bool woken;          /* true if a wake-up came since the attempt was sent */
-  bool retry_advanced; /* WAITING: true if a wake-up was used to set the time of the next attempt */
-  bool turn_queued;    /* QUEUED, WAITING: true if the task has to run BELAY__EV_TURN */
-  uint8_t yield;       /* the belay__yield_t for the queued BELAY__EV_TURN */
-  /* true if the grant of another lease gave this lease its turn, and this lease may share it */
-  bool shares_grant;
-  /* with shares_grant: token of the lease whose grant gave the turn */
-  belay__token_t granted_token;
-} belay__acquire_t;
-
-/* A program may have a hundred thousand leases: the fields are as narrow as possible, and their
- * order leaves no gaps. */
-struct belay__lease {
-  const belay__lease_config_t *config;
-  /* Entry of the machine. Members, undos and subscriptions report events through it. */
-  void (*report)(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
-  belay__entry_t entry;     /* entry of a queue's first lease in the client's table of queues */
-  belay__list_t queue_node; /* ring of the leases of one key in one client; {NULL}: in no queue */
+  /* Subscriptions of a waiter, or of a holder with notice_break; NULL: none */
+  belay__wake_t *wake;
+  /* Ring of the leases of one key in one client; valid while lease->in_queue is true */
+  belay__list_t queue_node;
   /* The other lease of a hand-over. RELEASING: the lease that receives the lock. QUEUED, WAITING,
    * ACQUIRING: the lease that releases it. NULL: no hand-over. */
   belay__lease_t *partner;
-  belay__acquire_t *acquire; /* QUEUED to GRANTED; else NULL */
-  belay__wake_t *watch;      /* HELD, EXTENDING, with notice_break: subscriptions; else NULL */
-  belay__timer_t expiry;     /* FENCING, GRANTED, HELD, EXTENDING: the local deadline */
-  /* QUEUED: end of the wait. WAITING: next attempt. HELD: next renewal. RELEASING: deadline of the
-   * hand-over. CLOSING: end of close_timeout. Any round that is decided when it starts: now. */
-  belay__timer_t timer;
-  belay__task_t task;      /* runs queued events and notifies the owner */
-  char *key;               /* the key, followed by the kind's `extra` and by the label */
-  uint64_t held_since;     /* time of the grant, in ns; 0: not granted since the acquire began */
+  void (*extend_cb)(void); /* the owner's callback of the pending extend, for the kind's handle */
   uint64_t round_deadline; /* deadline of the current round, in ns */
   /* Time of the first of the consecutive grants to leases of this client, in ns; 0: the next grant
    * is the first. */
   uint64_t grants_in_row_since;
-  uint64_t ticket;      /* ticket of the current wait; 0: none */
-  uint64_t fence;       /* the fencing number, or the proposed number; 0: none */
-  uint32_t ttl;         /* ttl of the current hold, in ms */
-  uint32_t longest_ttl; /* longest ttl sent with the token, in ms; an extend never shortens it */
-  uint32_t attempts;    /* attempts of the current acquire */
-  uint32_t failures;    /* consecutive failed renewals, or attempts with an error except EHELD */
-  uint32_t route;
+  uint64_t ticket;        /* ticket of the current wait; 0: none */
+  uint32_t grants_in_row; /* consecutive grants to leases of this client before this one */
+  uint32_t holds;         /* reentrant lock: number of holds of the owner */
+  uint32_t longest_ttl;   /* longest ttl sent with the token, in ms; an extend never shortens it */
+  uint32_t attempts;      /* attempts of the current acquire */
+  uint32_t failures;      /* consecutive failed renewals, or attempts with an error except EHELD */
   /* Connections that received the message of the last release; from BELAY__NOTIFIED_UNKNOWN_MIN
    * on: unknown. */
   uint32_t notified;
-  uint32_t grants_in_row; /* consecutive grants to leases of this client before this one */
-  uint32_t holds;         /* reentrant lock: number of holds of the owner */
+  uint32_t found_held; /* consecutive attempts that found the lease held */
+  uint32_t releases;   /* wake-ups by BELAY__WOKEN_ALL since the wait of this client began */
+  belay__token_t granted_token; /* with shares_grant: the token of the other lease */
+  uint8_t round;
+  /* The belay__extend_as_t of the current round's command. It stays until the next round, because a
+   * reply after the decision still refers to the command that was sent. */
+  uint8_t sent_mode;
+  uint8_t proposals;  /* fencing numbers that were proposed for this grant */
+  uint8_t yield;      /* with turn_queued: the belay__yield_t for the event */
+  bool acquiring : 1; /* QUEUED to GRANTED */
+  bool woken : 1;     /* true if a wake-up came since the attempt was sent */
+  /* WAITING: true if a wake-up was used to set the time of the next attempt */
+  bool retry_advanced : 1;
+  bool turn_queued : 1; /* QUEUED, WAITING: true if the task has to run BELAY__EV_TURN */
+  /* true if the grant of another lease gave this lease its turn, and this lease may share it */
+  bool shares_grant : 1;
+  belay__exchange_t exchange[]; /* one for each member */
+} belay__active_t;
+
+/* The fields are as narrow as possible, and their order leaves no gaps. Behind the members follow,
+ * in the memory that the owner of the lease allocates: with `fencing` the fencing number
+ * (uint64_t); then the key, the kind's `extra` and the label; or with kind->many a pointer to the
+ * key instead. */
+struct belay__lease {
+  const belay__lease_config_t *config;
+  belay__active_t *active; /* NULL: nothing is under way */
+  belay__entry_t entry;    /* entry of a queue's first lease in the client's table of queues */
+  /* The earlier of two times: `due`, if is_due_set; the local deadline, if expires. `due` is in
+   * QUEUED: the end of the wait. WAITING: the next attempt. HELD: the next renewal. RELEASING: the
+   * deadline of the hand-over. CLOSING: the end of close_timeout. Any round that is decided when it
+   * starts: now. The deadline counts in FENCING, GRANTED, HELD and EXTENDING. */
+  belay__timer_t timer;
+  belay__task_t task;  /* runs queued events and notifies the owner */
+  uint64_t held_since; /* time of the grant, in ns; 0: not granted since the acquire began */
   belay__token_t token;
+  uint32_t ttl; /* ttl of the current hold, in ms */
+  uint32_t route;
   int16_t error; /* last error since the start of the acquire, or since the grant; 0: none */
   /* The owner's acquire or release, and its extend. BELAY__NO_OPERATION; BELAY__PENDING; or the
    * result, until the task notifies the owner. */
@@ -250,13 +263,13 @@ struct belay__lease {
   uint16_t key_len, extra_len;
   uint8_t label_len; /* 0: the owner label of the clients */
   uint8_t members, quorum;
-  uint8_t state, round;
-  uint8_t loss;      /* the belay_lost_t to notify the owner of; 0: none */
-  uint8_t mode;      /* belay_rwlock_mode_t of the handle */
-  uint8_t next_mode; /* mode after the next extend */
-  /* The belay__extend_as_t of the current round's command. It stays until the next round, because a
-   * reply after the decision still refers to the command that was sent. */
-  uint8_t sent_mode;
+  uint8_t state;
+  uint8_t loss;            /* the belay_lost_t to notify the owner of; 0: none */
+  uint8_t mode;            /* belay_rwlock_mode_t of the handle */
+  uint8_t next_mode;       /* mode after the next extend */
+  bool is_due_set : 1;     /* true if the timer stands for `due` */
+  bool expires : 1;        /* true if the timer stands for the deadline */
+  bool in_queue : 1;       /* true if the lease is in a queue of its client */
   bool upgrading : 1;      /* true if the owner's upgrade is pending */
   bool mode_uncertain : 1; /* true if a change of mode is unconfirmed: nodes may differ */
   bool recheck : 1;        /* EXTENDING: true if a server may have lost the lease since the send */
@@ -276,8 +289,17 @@ static inline bool belay__lease_is_held(const belay__lease_t *lease) {
   return lease->state == BELAY__LEASE_HELD || lease->state == BELAY__LEASE_EXTENDING;
 }
 
+/* The client of a member; the clients of a lease are on one loop. */
+static inline belay_client_t *belay__lease_client(const belay__lease_t *lease, unsigned i) {
+  return lease->config->clients[i];
+}
+
+static inline belay__client_leases_t *belay__lease_leases(const belay__lease_t *lease) {
+  return belay__client_leases(belay__lease_client(lease, 0));
+}
+
 static inline belay_t *belay__lease_belay(const belay__lease_t *lease) {
-  return lease->member[0].client->belay;
+  return belay__lease_client(lease, 0)->belay;
 }
 
 static inline uint64_t belay__lease_now(const belay__lease_t *lease) {
@@ -289,15 +311,64 @@ static inline belay__lease_t *belay__member_lease(const belay__member_t *member)
   return (belay__lease_t *)(uintptr_t)(first - offsetof(belay__lease_t, member));
 }
 
+static inline belay_client_t *belay__member_client(const belay__member_t *member) {
+  return belay__lease_client(belay__member_lease(member), member->index);
+}
+
+/* The member's exchange; the lease is active. */
+static inline belay__exchange_t *belay__member_exchange(const belay__member_t *member) {
+  return &belay__member_lease(member)->active->exchange[member->index];
+}
+
+/* True from the start of an acquire until it fails, or until the owner is notified of the grant. */
+static inline bool belay__lease_is_acquiring(const belay__lease_t *lease) {
+  return lease->active != NULL && lease->active->acquiring;
+}
+
+/* The entry of the machine. Members, undos and subscriptions report events through it, so that they
+ * do not depend on the machine. */
+struct belay__machine {
+  void (*step)(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
+};
+
+static inline void belay__lease_report(belay__lease_t *lease, belay__lease_event_t event,
+                                       uint64_t arg) {
+  belay__lease_leases(lease)->machine->step(lease, event, arg);
+}
+
+/* The fencing number, or the proposed number; 0: none. It has memory only with `fencing`. */
+static inline uint64_t belay__lease_fence(const belay__lease_t *lease) {
+  return lease->config->fencing ? *(const uint64_t *)(const void *)&lease->member[lease->members]
+                                : 0;
+}
+
+static inline void belay__lease_set_fence(belay__lease_t *lease, uint64_t number) {
+  if (lease->config->fencing)
+    *(uint64_t *)(void *)&lease->member[lease->members] = number;
+}
+
+/* Bytes of the fencing number. */
+static inline size_t belay__lease_fence_size(const belay__lease_config_t *config) {
+  return config->fencing ? sizeof(uint64_t) : 0;
+}
+
+/* The key, followed by the kind's `extra` and by the label. */
+static inline const char *belay__lease_key(const belay__lease_t *lease) {
+  const char *behind = (const char *)&lease->member[lease->members];
+  return lease->config->kind->many ? *(const char *const *)(const void *)behind
+                                   : behind + belay__lease_fence_size(lease->config);
+}
+
 /* The label in the lease's tokens, without a terminating 0. */
 static inline const char *belay__lease_label(const belay__lease_t *lease, size_t *len) {
-  const belay_client_t *client = lease->member[0].client; /* all have the same */
+  const belay_client_t *client = belay__lease_client(lease, 0); /* all have the same */
   *len = lease->label_len > 0 ? lease->label_len : client->owner_len;
-  return lease->label_len > 0 ? lease->key + lease->key_len + lease->extra_len : client->owner;
+  return lease->label_len > 0 ? belay__lease_key(lease) + lease->key_len + lease->extra_len
+                              : client->owner;
 }
 
 static inline const char *belay__lease_extra(const belay__lease_t *lease) {
-  return lease->key + lease->key_len;
+  return belay__lease_key(lease) + lease->key_len;
 }
 
 /* True if the acquire script assigns the fencing number: with `fencing` and a single node. */
@@ -313,7 +384,8 @@ static inline belay__conn_class_t belay__lease_class(const belay__lease_t *lease
 /* The server behind the member's connection; NULL while there is no connection. */
 static inline const belay__server_info_t *belay__member_server(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
-  return member->client->node_ops->server(member->client, belay__lease_class(lease), lease->route);
+  const belay_client_t *client = belay__member_client(member);
+  return client->node_ops->server(client, belay__lease_class(lease), lease->route);
 }
 
 /* True if an operation was started and the owner was not notified of its end. operation: lease->op
@@ -327,19 +399,6 @@ static inline bool belay__is_over(int operation) {
   return operation <= 0;
 }
 
-static inline void belay__lease_set_timer(belay__lease_t *lease, uint64_t when) {
-  belay__timer_set(belay__lease_belay(lease), BELAY__RANK_OTHER, &lease->timer, when);
-}
-
-static inline void belay__lease_stop_timer(belay__lease_t *lease) {
-  belay__timer_stop(belay__lease_belay(lease), BELAY__RANK_OTHER, &lease->timer);
-}
-
-static inline void belay__lease_stop_timers(belay__lease_t *lease) {
-  belay__timer_stop(belay__lease_belay(lease), BELAY__RANK_EXPIRY, &lease->expiry);
-  belay__lease_stop_timer(lease);
-}
-
 static inline uint64_t belay__earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
@@ -349,8 +408,15 @@ static inline uint64_t belay__earlier(uint64_t a, uint64_t b) {
 void belay__lease_end(belay__lease_t *lease, int status);
 void belay__lease_end_extend(belay__lease_t *lease, int status);
 
-/* The acquire is over: frees its state. */
-void belay__lease_free_acquire(belay__lease_t *lease);
+/* Takes the memory of lease->active, unless the lease is active. False if memory is out. */
+bool belay__lease_activate(belay__lease_t *lease);
+
+/* Begins an acquire: lease->active has no trace of earlier operations. False if memory is out. */
+bool belay__lease_activate_acquire(belay__lease_t *lease, uint64_t wait_until);
+
+/* Gives back the memory of lease->active if nothing is under way: in IDLE, LOST and CLOSED; in HELD
+ * only if the lease has no history that a later operation needs. */
+void belay__lease_settle(belay__lease_t *lease);
 
 /* Keeps the loop alive while an operation is pending, while the lease closes, and while a lease
  * with `ref` is granted or held. Otherwise lets the loop end. */

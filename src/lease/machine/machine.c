@@ -9,23 +9,22 @@
 #include "lease/wait/queue.h"
 #include "lease/wait/wake.h"
 
-/* Applies the effects of a state: subscriptions, the place in the queue, the acquire state, the
- * hold on the loop. */
+/* Applies the effects of a state: subscriptions, the place in the queue, the active part, the hold
+ * on the loop. */
 static void apply_state(belay__lease_t *lease) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
   bool waits = state == BELAY__LEASE_WAITING || state == BELAY__LEASE_ACQUIRING ||
                state == BELAY__LEASE_FENCING;
   bool granted = state == BELAY__LEASE_GRANTED && !lease->config->kind->hands_over;
-  if (!waits)
-    belay__wake_unsubscribe(lease);
   if (belay__lease_is_held(lease))
     belay__wake_watch(lease);
-  else
-    belay__wake_unwatch(lease);
+  else if (!waits)
+    belay__wake_unsubscribe(lease);
   if (granted || state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_LOST)
     belay__queue_leave(lease, granted);
-  if (state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_HELD)
-    belay__lease_free_acquire(lease);
+  if (lease->active != NULL && (state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_HELD))
+    lease->active->acquiring = false;
+  belay__lease_settle(lease);
   belay__lease_update_hold(lease);
 }
 
@@ -91,7 +90,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
   case BELAY__LEASE_WAITING:
     if (event == BELAY__EV_TURN)
       return belay__attempt_turn(lease, (belay__yield_t)arg);
-    return belay__lease_now(lease) < lease->acquire->wait_until
+    return belay__lease_now(lease) < lease->active->wait_until
                ? belay__attempt(lease)
                : belay__attempt_failed(lease, lease->error);
 
@@ -121,7 +120,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return belay__hold_answered(lease);
 
   case BELAY__LEASE_RELEASING:
-    if (event == BELAY__EV_TIMER && lease->partner != NULL)
+    if (event == BELAY__EV_TIMER && lease->active->partner != NULL)
       return belay__release_overdue(lease);
     status = belay__round_status(lease);
     return status == BELAY__PENDING ? state : belay__release_answered(lease, status);

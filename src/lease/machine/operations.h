@@ -4,12 +4,11 @@
 
 #include "lease/machine/lease.h"
 
-/* Initializes a lease of n members, one for each client. The caller keeps the memory of the lease
- * and of the key valid until BELAY__NOTICE_CLOSED. The lease takes over the caller's reference to
- * the configuration, which belay__lease_config_share() returned for the same clients. */
-void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
-                       const belay__lease_config_t *config, char *key, size_t key_len,
-                       size_t extra_len);
+/* Initializes a lease of n members, one for each client of the configuration. The key is already in
+ * its place (belay__lease_key()). The caller keeps the memory valid until BELAY__NOTICE_CLOSED. The
+ * lease takes over the caller's reference to the configuration. */
+void belay__lease_init(belay__lease_t *lease, size_t n, const belay__lease_config_t *config,
+                       size_t key_len, size_t extra_len);
 
 /* The operations. Each returns 0 or a negative error, as the public function of that name does. */
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms);

@@ -34,7 +34,7 @@ size_t belay__ticket_text(uint64_t ticket, char out[BELAY__TICKET_TEXT_MAX]) {
 
 void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call) {
   char text[BELAY__TICKET_TEXT_MAX];
-  belay__call_arg(call, text, belay__ticket_text(lease->ticket, text));
+  belay__call_arg(call, text, belay__ticket_text(lease->active->ticket, text));
 }
 
 /* ---- keys ---- */
@@ -79,7 +79,8 @@ static void put_keys(const belay__kind_t *kind, const char *key, size_t key_len,
 }
 
 static void put_fence_key(const belay__lease_t *lease, belay__call_t *call) {
-  belay__call_arg_joined(call, lease->key, lease->key_len, FENCE_PART, sizeof FENCE_PART - 1);
+  belay__call_arg_joined(call, belay__lease_key(lease), lease->key_len, FENCE_PART,
+                         sizeof FENCE_PART - 1);
 }
 
 static void begin_script(const belay__lease_t *lease, belay__call_t *call,
@@ -88,15 +89,16 @@ static void begin_script(const belay__lease_t *lease, belay__call_t *call,
     belay__call_script_text(call, script, keys + fence, args);
   else
     belay__call_script(call, script, keys + fence, args);
-  put_keys(lease->config->kind, lease->key, lease->key_len, keys, call);
+  put_keys(lease->config->kind, belay__lease_key(lease), lease->key_len, keys, call);
   if (fence)
     put_fence_key(lease, call);
 }
 
 void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
                         const belay__script_t *script, bool fence, size_t args) {
-  begin_script(lease, call, script, count_keys(lease->config->kind, lease->key, lease->key_len),
-               fence, args);
+  begin_script(lease, call, script,
+               count_keys(lease->config->kind, belay__lease_key(lease), lease->key_len), fence,
+               args);
 }
 
 static void put_token_and_ttl(const belay__lease_t *lease, belay__call_t *call) {
@@ -180,7 +182,7 @@ static void build_extend(const belay__lease_t *lease, belay__call_t *call, bool 
   int64_t left = (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
   size_t keys = kind->extend_keys;
   if (keys == 0)
-    keys = count_keys(kind, lease->key, lease->key_len);
+    keys = count_keys(kind, belay__lease_key(lease), lease->key_len);
   begin_script(lease, call, kind->extend, keys, false, 3 + kind->extend_args);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
@@ -192,15 +194,17 @@ static void build_extend(const belay__lease_t *lease, belay__call_t *call, bool 
 static void build_release(const belay__lease_t *lease, belay__call_t *call) {
   belay__release_t release = {.notify = lease->config->notify, .separate_publish = true};
   release.token_len = belay__lease_token(lease, release.token);
-  if (lease->partner != NULL) /* a hand-over may have moved the lock to the partner's token */
-    release.other_len = belay__lease_token(lease->partner, release.other);
+  if (lease->active->partner !=
+      NULL) /* a hand-over may have moved the lock to the partner's token */
+    release.other_len = belay__lease_token(lease->active->partner, release.other);
   else /* a late execution of an acquire may have queued the ticket again */
-    release.other_len = belay__ticket_text(lease->ticket, release.other);
-  belay__release_build(lease->config->kind, lease->key, lease->key_len, &release, call);
+    release.other_len = belay__ticket_text(lease->active->ticket, release.other);
+  belay__release_build(lease->config->kind, belay__lease_key(lease), lease->key_len, &release,
+                       call);
 }
 
 void belay__lease_build_command(const belay__lease_t *lease, belay__call_t *call, bool retake) {
-  switch ((belay__round_t)lease->round) {
+  switch ((belay__round_t)lease->active->round) {
   case BELAY__ROUND_ACQUIRE:
     lease->config->kind->acquire(lease, call);
     break;
@@ -209,7 +213,7 @@ void belay__lease_build_command(const belay__lease_t *lease, belay__call_t *call
     break;
   case BELAY__ROUND_ACCEPT:
     build_fence(lease, call, &belay__script_fence_accept, 3);
-    belay__call_arg_int(call, (int64_t)lease->fence);
+    belay__call_arg_int(call, (int64_t)belay__lease_fence(lease));
     belay__lease_put_token(lease, call);
     belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
     break;

@@ -6,8 +6,8 @@
 
 #include "lease/machine/lease.h"
 
-/* Sends the command of the round. If the command is not sent, member->status is the cause. same: a
- * member to which the same command was just sent, or NULL. Its call is copied if possible. */
+/* Sends the command of the round. If the command is not sent, exchange->status is the cause. same:
+ * a member to which the same command was just sent, or NULL. Its call is copied if possible. */
 void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same);
 
 /* Frees the command of the member's call once it is sent, because the command can be built again. A
@@ -21,8 +21,8 @@ void belay__member_rebuild(belay__call_t *call);
  * server. */
 void belay__member_forget(belay__member_t *member);
 
-/* The first function moves a pending acquire to member->late when a fencing round starts: a grant
- * still counts. It does nothing with min_replicas. The second function abandons member->late. */
+/* The first function moves a pending acquire to exchange->late when a fencing round starts: a grant
+ * still counts. It does nothing with min_replicas. The second function abandons exchange->late. */
 void belay__member_postpone(belay__member_t *member);
 void belay__member_forget_late(belay__member_t *member);
 

@@ -23,7 +23,8 @@
 /* True if the stored result holds for the lease on this server: the longest ttl, the server and its
  * data are the same, and the query was sent on this connection or on a later one. */
 static bool is_current(const belay__member_t *member, const belay__server_info_t *server) {
-  const belay__quarantine_state_t *quarantine = &belay__client_leases(member->client)->quarantine;
+  const belay__quarantine_state_t *quarantine =
+      &belay__client_leases(belay__member_client(member))->quarantine;
   return server->run_id_len > 0 && server->epoch <= quarantine->server.epoch &&
          quarantine->max_ttl == belay__member_lease(member)->config->max_ttl &&
          belay__server_info_is(&quarantine->server, server->run_id, server->run_id_len) &&
@@ -37,7 +38,7 @@ bool belay__quarantine_known(const belay__member_t *member) {
       lease->config->quarantine ? belay__member_server(member) : NULL;
   return server != NULL && is_current(member, server) &&
          (int64_t)belay__lease_now(lease) <
-             belay__client_leases(member->client)->quarantine.votes_from;
+             belay__client_leases(belay__member_client(member))->quarantine.votes_from;
 }
 
 uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
@@ -46,7 +47,8 @@ uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
     const belay__member_t *member = &lease->member[i];
     if (!belay__quarantine_known(member))
       continue;
-    uint64_t from = (uint64_t)belay__client_leases(member->client)->quarantine.votes_from;
+    uint64_t from =
+        (uint64_t)belay__client_leases(belay__member_client(member))->quarantine.votes_from;
     if (from < first)
       first = from;
   }
@@ -127,7 +129,7 @@ void belay__quarantine_abandon(belay__call_t **place) {
 static int send_query(belay__member_t *member, const belay__server_info_t *server,
                       uint64_t deadline, belay__call_cb done) {
   const belay__lease_t *lease = belay__member_lease(member);
-  belay_client_t *client = member->client;
+  belay_client_t *client = belay__member_client(member);
   uint64_t rest = belay__lease_forgotten_after(lease->config->max_ttl);
   char key[BELAY__KEY_MAX];
   belay__call_t *call = belay__call_new(client, belay__lease_class(lease));
@@ -143,7 +145,7 @@ static int send_query(belay__member_t *member, const belay__server_info_t *serve
   call->deadline = deadline;
   call->route = lease->route;
   call->urgent = true;
-  int error = belay__call_start(&member->confirm, call, done, member);
+  int error = belay__call_start(&belay__member_exchange(member)->confirm, call, done, member);
   return error == 0 ? BELAY__PENDING : error;
 }
 
@@ -164,7 +166,8 @@ bool belay__quarantine_allows(const belay__member_t *member) {
   if (server->run_id_len == 0)
     return lease->config->trust;
   return is_current(member, server) &&
-         (int64_t)member->sent >= belay__client_leases(member->client)->quarantine.votes_from;
+         (int64_t)belay__member_exchange(member)->sent >=
+             belay__client_leases(belay__member_client(member))->quarantine.votes_from;
 }
 
 int belay__quarantine_check(belay__member_t *member, belay__call_cb done) {
@@ -175,11 +178,12 @@ int belay__quarantine_check(belay__member_t *member, belay__call_cb done) {
   if (server == NULL || server->epoch != member->sent_on)
     return BELAY_EUNKNOWN; /* the connection of the reply is lost */
   if (server->run_id_len > 0 && !is_current(member, server))
-    return send_query(member, server, belay__member_lease(member)->round_deadline, done) ==
+    return send_query(member, server, belay__member_lease(member)->active->round_deadline, done) ==
                    BELAY__PENDING
                ? BELAY__PENDING
                : BELAY_EUNKNOWN;
   if (server->run_id_len == 0)
-    belay__client_refused(member->client, BELAY_EQUARANTINED, silent, sizeof silent - 1);
+    belay__client_refused(belay__member_client(member), BELAY_EQUARANTINED, silent,
+                          sizeof silent - 1);
   return BELAY_EQUARANTINED;
 }

@@ -12,13 +12,13 @@ bool belay__quarantine_known(const belay__member_t *member);
  * server is known to be in quarantine. */
 uint64_t belay__quarantine_ends(const belay__lease_t *lease);
 
-/* True if the reply to the command that was sent at member->sent on connection member->sent_on is
+/* True if the reply to the command that was sent at exchange->sent on connection member->sent_on is
  * known to count: the server voted already at that time. Always true without a quarantine. */
 bool belay__quarantine_allows(const belay__member_t *member);
 
 /* As belay__quarantine_allows(), but asks the server if it is not known whether the reply counts.
- * Returns 0 (the reply counts), an error, or BELAY__PENDING: the query is member->confirm, and done
- * will run. */
+ * Returns 0 (the reply counts), an error, or BELAY__PENDING: the query is exchange->confirm, and
+ * done will run. */
 int belay__quarantine_check(belay__member_t *member, belay__call_cb done);
 
 /* Sends the query behind the call that was just sent, if the vote of the server is not known. */

@@ -12,7 +12,7 @@
  * count at once: see `restored`. */
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
   member->may_exist = true;
-  member->has_place |= belay__member_lease(member)->ticket != 0;
+  member->has_place |= belay__member_lease(member)->active->ticket != 0;
   member->restored |= belay__member_lease(member)->config->quarantine;
   if (epoch > member->epoch)
     member->epoch = epoch;
@@ -33,21 +33,21 @@ static void note_restored(belay__member_t *member) {
 }
 
 void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
-  bool retake = belay__member_lease(member)->round == BELAY__ROUND_EXTEND && member->retake;
+  bool retake = belay__member_lease(member)->active->round == BELAY__ROUND_EXTEND && member->retake;
   if (retake)
     note_restored(member);
-  if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
+  if (retake || belay__member_lease(member)->active->round == BELAY__ROUND_ACQUIRE)
     belay__reply_note_lost_acquire(member, epoch);
-  bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
-                belay__member_lease(member)->sent_mode == BELAY__EXTEND_AS_READ;
-  if (lowers && epoch > member->downgrade_epoch)
-    member->downgrade_epoch = epoch;
+  bool lowers = belay__member_lease(member)->active->round == BELAY__ROUND_EXTEND &&
+                belay__member_lease(member)->active->sent_mode == BELAY__EXTEND_AS_READ;
+  if (lowers && epoch > belay__member_exchange(member)->downgrade_epoch)
+    belay__member_exchange(member)->downgrade_epoch = epoch;
 }
 
 /* Notes that the server does not have the lease. The token may exist there again only if the server
  * can still execute an older call. */
 static void note_gone(belay__member_t *member, const belay__call_t *call) {
-  member->may_exist = belay__client_may_run(member->client, call, member->epoch);
+  member->may_exist = belay__client_may_run(belay__member_client(member), call, member->epoch);
   member->until = 0;
 }
 
@@ -66,12 +66,11 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
   int status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = lease->config->kind->acquired(lease, call, result->reply, &holder_ms);
-  belay__acquire_t *acquire = lease->acquire; /* NULL for a late reply: the lease is HELD */
-  if (acquire != NULL && holder_ms >= 0 &&
-      (acquire->holder_ms < 0 || holder_ms < acquire->holder_ms))
-    acquire->holder_ms = holder_ms;
+  belay__active_t *active = lease->active;
+  if (holder_ms >= 0 && (active->holder_ms < 0 || holder_ms < active->holder_ms))
+    active->holder_ms = holder_ms;
   if (result->outcome == BELAY_OUTCOME_REPLY)
-    member->has_place = lease->ticket != 0 && status != 0; /* a grant removes the ticket */
+    member->has_place = lease->active->ticket != 0 && status != 0; /* a grant removes the ticket */
   if (status == 0 || status == BELAY_EDUPLICATE)
     member->may_exist = true;
   if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
@@ -111,8 +110,10 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
   member->retake = false; /* the key was not gone */
   int status =
       n > 2 && lease->config->kind->extended != NULL ? lease->config->kind->extended(lease, n) : 0;
-  bool writes = lease->sent_mode != BELAY__EXTEND_AS_READ;
-  if (writes && status == 0 && belay__client_may_run(member->client, call, member->downgrade_epoch))
+  bool writes = lease->active->sent_mode != BELAY__EXTEND_AS_READ;
+  if (writes && status == 0 &&
+      belay__client_may_run(belay__member_client(member), call,
+                            belay__member_exchange(member)->downgrade_epoch))
     status = BELAY_EUNKNOWN; /* an older downgrade can still make the writer a reader */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
     member->until = 0;
@@ -128,11 +129,11 @@ static int read_released(belay__member_t *member, const belay__call_t *call,
   if (!answered && !is_foreign(belay__member_lease(member), result))
     return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
   note_gone(member, call);
-  belay__member_lease(member)->notified = n > 0 ? (uint32_t)n - 1 : 0;
+  belay__member_lease(member)->active->notified = n > 0 ? (uint32_t)n - 1 : 0;
   return n > 0 ? 0 : BELAY_ENOTOWNER;
 }
 
-/* Reads the reply of a READ round. lease->fence becomes the largest number of all replies. */
+/* Reads the reply of a READ round. The lease's number becomes the largest one of all replies. */
 static int read_number(belay__member_t *member, const belay__result_t *result) {
   belay__lease_t *lease = belay__member_lease(member);
   uint64_t number;
@@ -140,8 +141,8 @@ static int read_number(belay__member_t *member, const belay__result_t *result) {
     return result->error;
   if (!belay__reply_number(result->reply, 1, BELAY__FENCE_MAX, &number))
     return BELAY_EPROTO;
-  if (number > lease->fence)
-    lease->fence = number;
+  if (number > belay__lease_fence(lease))
+    belay__lease_set_fence(lease, number);
   return 0;
 }
 
@@ -156,7 +157,7 @@ static int read_accepted(const belay__result_t *result) {
 
 int belay__reply_read(belay__member_t *member, const belay__call_t *call,
                       const belay__result_t *result) {
-  switch ((belay__round_t)belay__member_lease(member)->round) {
+  switch ((belay__round_t)belay__member_lease(member)->active->round) {
   case BELAY__ROUND_ACQUIRE:
     return belay__reply_read_acquired(member, call, result);
   case BELAY__ROUND_READ:

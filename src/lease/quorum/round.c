@@ -2,14 +2,15 @@
 
 #include "belay/rwlock.h"
 #include "core/call/refusal.h"
+#include "lease/machine/deadline.h"
 #include "lease/quorum/member.h"
 #include "lease/quorum/undo.h"
 
 /* Abandons the call of the former round. Before a fencing round, a pending acquire becomes
- * member->late instead. */
+ * exchange->late instead. */
 static void leave_call(belay__member_t *member, belay__round_t next) {
   bool fencing = next == BELAY__ROUND_READ || next == BELAY__ROUND_ACCEPT;
-  if (fencing && belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
+  if (fencing && belay__member_lease(member)->active->round == BELAY__ROUND_ACQUIRE)
     belay__member_postpone(member);
   belay__member_forget(member);
   if (!fencing)
@@ -30,15 +31,14 @@ static belay__extend_as_t extend_as_of(const belay__lease_t *lease) {
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t deadline) {
   for (unsigned i = 0; i < lease->members; i++)
     leave_call(&lease->member[i], round);
-  lease->round = (uint8_t)round;
-  lease->sent_mode = (uint8_t)extend_as_of(lease);
-  lease->round_deadline = deadline;
-  if (lease->acquire != NULL)
-    lease->acquire->holder_ms = -1;
+  lease->active->round = (uint8_t)round;
+  lease->active->sent_mode = (uint8_t)extend_as_of(lease);
+  lease->active->round_deadline = deadline;
+  lease->active->holder_ms = -1;
   for (unsigned i = 0; i < lease->members; i++) {
-    belay__member_t *member = &lease->member[i];
-    member->known_restored |= member->status == BELAY__RESTORED;
-    member->status = BELAY__PENDING;
+    belay__exchange_t *exchange = &lease->active->exchange[i];
+    lease->member[i].known_restored |= exchange->status == BELAY__RESTORED;
+    exchange->status = BELAY__PENDING;
   }
   for (unsigned i = 0; i < lease->members; i++)
     belay__member_send(&lease->member[i], deadline, i > 0 ? &lease->member[i - 1] : NULL);
@@ -61,7 +61,7 @@ typedef struct votes {
 static votes_t count_votes(const belay__lease_t *lease) {
   votes_t votes = {0};
   for (unsigned i = 0; i < lease->members; i++) {
-    int status = lease->member[i].status;
+    int status = lease->active->exchange[i].status;
     votes.duplicate |= status == BELAY_EDUPLICATE;
     if (status == 0)
       votes.yes++;
@@ -91,14 +91,14 @@ int belay__round_status(const belay__lease_t *lease) {
   unsigned quorum = lease->quorum, spare = lease->members - quorum;
   votes_t votes = count_votes(lease);
   if (lease->members == 1)
-    return lease->member[0].status;
-  if (votes.duplicate && lease->round == BELAY__ROUND_ACQUIRE)
+    return lease->active->exchange[0].status;
+  if (votes.duplicate && lease->active->round == BELAY__ROUND_ACQUIRE)
     return BELAY_EDUPLICATE;
   if (votes.yes >= quorum)
     return 0;
   if (votes.yes + votes.pending >= quorum)
     return BELAY__PENDING;
-  if (lease->round == BELAY__ROUND_ACQUIRE) {
+  if (lease->active->round == BELAY__ROUND_ACQUIRE) {
     if (votes.yes + votes.no >= quorum)
       return BELAY_EHELD;
     if (votes.yes + votes.no + votes.pending >= quorum)
@@ -106,10 +106,10 @@ int belay__round_status(const belay__lease_t *lease) {
   } else if (votes.no > spare) {
     if (votes.shared > 0 && votes.no - votes.shared <= spare)
       return BELAY_ESHARED;
-    return lease->round == BELAY__ROUND_ACCEPT ? BELAY_EFENCED : BELAY_ENOTOWNER;
+    return lease->active->round == BELAY__ROUND_ACCEPT ? BELAY_EFENCED : BELAY_ENOTOWNER;
   } else if (votes.pending > 0) {
     return BELAY__PENDING;
-  } else if (votes.no > 0 && lease->round == BELAY__ROUND_ACCEPT) {
+  } else if (votes.no > 0 && lease->active->round == BELAY__ROUND_ACCEPT) {
     return BELAY_EFENCED;
   }
   if (votes.lasting > spare)
@@ -134,26 +134,38 @@ void belay__round_won(belay__lease_t *lease) {
 
 /* ---- undo ---- */
 
+/* Abandons the member's calls. Returns a pending release instead, for the undo. */
+static belay__call_t *leave_calls(belay__member_t *member) {
+  belay__exchange_t *exchange = belay__member_exchange(member);
+  bool releases = belay__member_lease(member)->active->round == BELAY__ROUND_RELEASE;
+  belay__call_t *release = releases ? exchange->call : NULL;
+  if (release != NULL)
+    exchange->call = NULL;
+  belay__member_forget(member);
+  belay__member_forget_late(member);
+  exchange->downgrade_epoch = 0;
+  return release;
+}
+
 void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
+  bool has_ticket = lease->active != NULL && lease->active->ticket != 0;
+  bool waits = how == BELAY__UNDO_KEEP_PLACE && has_ticket;
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *member = &lease->member[i];
-    belay__call_t *release = lease->round == BELAY__ROUND_RELEASE ? member->call : NULL;
-    if (release != NULL)
-      member->call = NULL;
-    belay__member_forget(member);
-    belay__member_forget_late(member);
+    belay__call_t *release = lease->active != NULL ? leave_calls(member) : NULL;
     member->until = 0;
-    bool waits = how == BELAY__UNDO_KEEP_PLACE && lease->ticket != 0;
     bool keep = waits && member->may_exist, leave = member->has_place && !waits;
     unsigned what = (member->may_exist ? BELAY__UNDO_TOKEN : 0) | (keep ? BELAY__UNDO_PLACE : 0) |
                     (leave ? BELAY__UNDO_TICKET : 0);
     if (what != 0)
-      belay__undo_start(member, what, release, how == BELAY__UNDO_AND_WAIT);
+      belay__undo_start(member, what, release,
+                        how == BELAY__UNDO_AND_WAIT && lease->active != NULL);
     member->has_place = keep || (member->has_place && !leave);
     member->may_exist = member->restored = member->known_restored = false;
-    member->epoch = member->downgrade_epoch = 0;
+    member->epoch = 0;
   }
-  lease->round = BELAY__ROUND_NONE;
+  if (lease->active != NULL)
+    lease->active->round = BELAY__ROUND_NONE;
 }
 
 void belay__round_keep_release(belay__lease_t *lease) {
@@ -171,13 +183,13 @@ void belay__round_leave_places(belay__lease_t *lease) {
 }
 
 bool belay__round_undoing(const belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].undo != NULL)
+  for (unsigned i = 0; i < lease->members && lease->active != NULL; i++)
+    if (lease->active->exchange[i].undo != NULL)
       return true;
   return false;
 }
 
 void belay__round_forget_undo(belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members; i++)
+  for (unsigned i = 0; i < lease->members && lease->active != NULL; i++)
     belay__undo_detach(&lease->member[i]);
 }

@@ -64,9 +64,8 @@ static void report_end(belay__undo_t *undo, bool done) {
   if (member == NULL)
     return;
   undo->member = NULL;
-  member->undo = NULL;
-  belay__lease_t *lease = belay__member_lease(member);
-  lease->report(lease, BELAY__EV_UNDONE, 0);
+  belay__member_exchange(member)->undo = NULL;
+  belay__lease_report(belay__member_lease(member), BELAY__EV_UNDONE, 0);
 }
 
 static void end_undo(belay__undo_t *undo, bool done) {
@@ -234,9 +233,12 @@ static const belay__object_ops_t object_ops = {.close = object_close,
 /* Returns NULL if memory is out. */
 static belay__undo_t *new_undo(const belay__member_t *member, unsigned what) {
   const belay__lease_t *lease = belay__member_lease(member);
-  belay_client_t *client = member->client;
+  const belay__active_t *active = lease->active; /* NULL: see belay__lease_settle() */
+  belay_client_t *client = belay__member_client(member);
   bool has_token = (what & BELAY__UNDO_TOKEN) != 0;
-  uint32_t ttl = has_token ? lease->longest_ttl : lease->config->waiter_ttl;
+  uint32_t longest = active != NULL ? active->longest_ttl : lease->ttl;
+  uint32_t ttl = has_token ? longest : lease->config->waiter_ttl;
+  uint64_t ticket = active != NULL ? active->ticket : 0;
   size_t label_len;
   const char *label = belay__lease_label(lease, &label_len);
   belay__undo_t *undo = belay__alloc(client->belay, sizeof *undo + lease->key_len + label_len);
@@ -255,19 +257,19 @@ static belay__undo_t *new_undo(const belay__member_t *member, unsigned what) {
       .route = lease->route,
       .epoch = member->epoch,
       .keep_ms = (what & BELAY__UNDO_PLACE) != 0 ? lease->config->waiter_ttl : 0,
-      .ticket = (what & (BELAY__UNDO_TICKET | BELAY__UNDO_PLACE)) != 0 ? lease->ticket : 0,
+      .ticket = (what & (BELAY__UNDO_TICKET | BELAY__UNDO_PLACE)) != 0 ? ticket : 0,
       .until = belay__lease_now(lease) + belay__lease_forgotten_after(ttl),
       .key_len = lease->key_len,
       .label_len = label_len,
   };
-  memcpy(undo->key, lease->key, lease->key_len);
+  memcpy(undo->key, belay__lease_key(lease), lease->key_len);
   memcpy(undo->key + lease->key_len, label, label_len);
   belay__client_add(client, &undo->object);
   return undo;
 }
 
 void belay__undo_keep(belay__member_t *member) {
-  belay_client_t *client = member->client;
+  belay_client_t *client = belay__member_client(member);
   belay__undo_t *undo = client->closing || belay__client_leases(client)->kept_undos >= KEPT_MAX
                             ? NULL
                             : new_undo(member, BELAY__UNDO_TOKEN);
@@ -281,7 +283,7 @@ void belay__undo_keep(belay__member_t *member) {
 }
 
 void belay__undo_start(belay__member_t *member, unsigned what, belay__call_t *release, bool wait) {
-  belay_client_t *client = member->client;
+  belay_client_t *client = belay__member_client(member);
   bool room = wait || client->stats.undo_pending < UNDO_MAX;
   belay__undo_t *undo = room ? new_undo(member, what) : NULL;
   if (undo == NULL) {
@@ -294,7 +296,7 @@ void belay__undo_start(belay__member_t *member, unsigned what, belay__call_t *re
   }
   if (wait) {
     undo->member = member;
-    member->undo = undo;
+    belay__member_exchange(member)->undo = undo;
   }
   undo->close_until = belay__after_ms(client->belay, client->close_timeout_ms);
   undo->holds_loop = true;
@@ -307,7 +309,8 @@ void belay__undo_start(belay__member_t *member, unsigned what, belay__call_t *re
 }
 
 void belay__undo_detach(belay__member_t *member) {
-  if (member->undo != NULL)
-    member->undo->member = NULL;
-  member->undo = NULL;
+  belay__exchange_t *exchange = belay__member_exchange(member);
+  if (exchange->undo != NULL)
+    exchange->undo->member = NULL;
+  exchange->undo = NULL;
 }

@@ -35,7 +35,8 @@ enum { BELAY__UNDO_TOKEN = 1, BELAY__UNDO_TICKET = 2, BELAY__UNDO_PLACE = 4 };
  * calls of its connection class and route.
  *
  * - release: a release of the token that is in flight, which becomes the call of the undo; or NULL.
- * - wait: true if member->undo is set until the undo is over. Then the lease gets BELAY__EV_UNDONE.
+ * - wait: true if exchange->undo is set until the undo is over. Then the lease gets
+ *   BELAY__EV_UNDONE.
  *
  * No undo starts if memory is out, or if `wait` is false and UNDO_MAX undos of the client are
  * pending. Then the token and the ticket stay on the server for their ttl. */
@@ -45,7 +46,8 @@ void belay__undo_start(belay__member_t *member, unsigned what, belay__call_t *re
  * closes, KEPT_MAX undos are KEPT, or memory is out. */
 void belay__undo_keep(belay__member_t *member);
 
-/* Detaches member->undo, if there is one: the lease no longer waits for it. The undo continues. */
+/* Detaches exchange->undo, if there is one: the lease no longer waits for it. The undo
+ * continues. */
 void belay__undo_detach(belay__member_t *member);
 
 #endif /* BELAY_LEASE_QUORUM_UNDO_H */

@@ -21,18 +21,19 @@
 
 #include <assert.h>
 
+#include "lease/machine/deadline.h"
 #include "lease/quorum/round.h"
 #include "lease/wait/queue.h"
 
 static void unlink_partners(belay__lease_t *one) {
-  one->partner->partner = NULL;
-  one->partner = NULL;
+  one->active->partner->active->partner = NULL;
+  one->active->partner = NULL;
 }
 
 /* True if the server may have executed the attempt that ended with this status, or may execute it
  * later. */
 static bool may_have_run(const belay__lease_t *to, int status) {
-  const belay__call_t *call = to->member[0].call;
+  const belay__call_t *call = to->active->exchange[0].call;
   if (call != NULL)
     return call->state == BELAY__CALL_SENT;
   return status == BELAY_EUNKNOWN || status == BELAY_EPROTO;
@@ -46,11 +47,11 @@ static void release_by_itself(belay__lease_t *from, bool may_be_handed_over) {
   belay__lease_stop_timer(from);
   /* The deadline may have passed while the process was stopped. */
   belay__round_start(from, BELAY__ROUND_RELEASE,
-                     from->round_deadline > now ? from->round_deadline : now);
+                     from->active->round_deadline > now ? from->active->round_deadline : now);
 }
 
 void belay__hand_over_end(belay__lease_t *lease, int status) {
-  belay__lease_t *from = lease->partner;
+  belay__lease_t *from = lease->active != NULL ? lease->active->partner : NULL;
   if (from == NULL)
     return;
   assert(from->state == BELAY__LEASE_RELEASING);
@@ -62,7 +63,7 @@ void belay__hand_over_end(belay__lease_t *lease, int status) {
     return;
   }
   unlink_partners(lease);
-  from->member[0].status = status == 0 ? 0 : BELAY_ENOTOWNER;
+  from->active->exchange[0].status = status == 0 ? 0 : BELAY_ENOTOWNER;
   from->member[0].may_exist = false;
   from->member[0].until = 0;
   /* `to` has sent its attempt and needs no turn when `from` leaves the queue. */
@@ -77,7 +78,7 @@ static bool is_simple(const belay__lease_t *lease) {
 
 static belay__lease_t *find_receiver(const belay__lease_t *lease) {
   if (!lease->config->kind->hands_over || !is_simple(lease) ||
-      lease->grants_in_row >= lease->config->max_handovers)
+      lease->active->grants_in_row >= lease->config->max_handovers)
     return NULL;
   belay__lease_t *to = belay__queue_next(lease);
   return to != NULL && to->config->kind == lease->config->kind && is_simple(to) ? to : NULL;
@@ -87,11 +88,11 @@ bool belay__hand_over_start(belay__lease_t *lease, uint64_t deadline) {
   belay__lease_t *to = find_receiver(lease);
   if (to == NULL)
     return false;
-  lease->round = BELAY__ROUND_RELEASE;
-  lease->round_deadline = deadline;
-  lease->member[0].status = BELAY__PENDING;
-  lease->partner = to;
-  to->partner = lease;
+  lease->active->round = BELAY__ROUND_RELEASE;
+  lease->active->round_deadline = deadline;
+  lease->active->exchange[0].status = BELAY__PENDING;
+  lease->active->partner = to;
+  to->active->partner = lease;
   belay__queue_inherit(to, lease);
   belay__lease_set_timer(lease, deadline);
   belay__queue_turn(to, BELAY__YIELD_NOT);
@@ -99,6 +100,6 @@ bool belay__hand_over_start(belay__lease_t *lease, uint64_t deadline) {
 }
 
 void belay__hand_over_forget(belay__lease_t *lease) {
-  if (lease->state == BELAY__LEASE_RELEASING && lease->partner != NULL)
+  if (lease->state == BELAY__LEASE_RELEASING && lease->active->partner != NULL)
     unlink_partners(lease);
 }

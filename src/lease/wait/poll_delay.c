@@ -32,7 +32,7 @@
  * because a stalled loop makes the attempt seem longer. */
 static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
   uint64_t most = lease->config->timeout * BELAY__MS * (lease->config->fencing ? 3 : 1);
-  return belay__earlier(now - lease->acquire->started_at, most);
+  return belay__earlier(now - lease->active->started_at, most);
 }
 
 /* Returns the smallest spread of delays; 0 with one node. With several nodes, contenders that split
@@ -45,13 +45,13 @@ static uint64_t contention_spread(const belay__lease_t *lease, uint64_t now) {
  * holder looks the same. */
 static bool changes_hands(const belay__lease_t *lease) {
   int64_t ttl = lease->config->ttl; /* other kinds may report another time than the holder's */
-  return lease->config->kind->hands_over && lease->acquire->holder_ms <= ttl &&
-         lease->acquire->holder_ms + lease->config->retry_max >= ttl;
+  return lease->config->kind->hands_over && lease->active->holder_ms <= ttl &&
+         lease->active->holder_ms + lease->config->retry_max >= ttl;
 }
 
 /* Limits the delay of a waiter with a place on the server to `most` nanoseconds. */
 static belay__delay_t keep_place(const belay__lease_t *lease, belay__delay_t delay, uint64_t most) {
-  if (lease->ticket == 0 || delay.max <= most)
+  if (lease->active->ticket == 0 || delay.max <= most)
     return delay;
   return (belay__delay_t){belay__earlier(delay.min, most / 2), most};
 }
@@ -61,10 +61,10 @@ static belay__delay_t keep_place(const belay__lease_t *lease, belay__delay_t del
  * is retry_min to retry_max. */
 static belay__delay_t poll_delay(const belay__lease_t *lease) {
   const belay__lease_config_t *config = lease->config;
-  if (lease->attempts == 1)
+  if (lease->active->attempts == 1)
     return belay__delay_ms(belay__earlier(config->retry_min, 1),
                            belay__earlier(config->retry_max, FIRST_POLL_MS));
-  uint32_t found_held = lease->acquire->found_held;
+  uint32_t found_held = lease->active->found_held;
   unsigned doublings = found_held > 2 && !changes_hands(lease) ? found_held - 2 : 0;
   belay__delay_t delay =
       belay__delay_poll(config->retry_min, config->retry_max, doublings, config->backoff_max);
@@ -73,7 +73,7 @@ static belay__delay_t poll_delay(const belay__lease_t *lease) {
 
 uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
   uint64_t least = 0, spread = 0;
-  uint64_t halvings = belay__earlier(lease->acquire->found_held, WAKE_HALVINGS);
+  uint64_t halvings = belay__earlier(lease->active->found_held, WAKE_HALVINGS);
   switch (by) {
   case BELAY__WOKEN_ALL:
     least = (WAKE_SPREAD_US * 1000 >> halvings) / 2;
@@ -92,7 +92,7 @@ uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__wok
   uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), range), delay;
   if (by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay))
     when = now + 1 + delay;
-  return belay__earlier(when, lease->acquire->wait_until);
+  return belay__earlier(when, lease->active->wait_until);
 }
 
 uint64_t belay__poll_streak_max(const belay__lease_t *lease) {
@@ -114,7 +114,7 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
 /* The delay after an attempt that ended with another status than BELAY_EHELD. */
 static belay__delay_t error_delay(const belay__lease_t *lease) {
   belay__delay_t delay = belay__delay_poll(lease->config->retry_min, lease->config->retry_max,
-                                           lease->failures, BELAY__BACKOFF_MAX_MS);
+                                           lease->active->failures, BELAY__BACKOFF_MAX_MS);
   return keep_place(lease, delay, FAILED_MAX_MS * BELAY__MS);
 }
 
@@ -125,13 +125,13 @@ uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now)
     delay.max = delay.min + spread;
   uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), delay);
   uint64_t news = belay__quarantine_ends(lease); /* a node gets its vote, or the lease is free */
-  if (status == BELAY_EHELD && lease->acquire->holder_ms >= 0) {
-    uint64_t free_at = now + ((uint64_t)lease->acquire->holder_ms + 1) * BELAY__MS;
+  if (status == BELAY_EHELD && lease->active->holder_ms >= 0) {
+    uint64_t free_at = now + ((uint64_t)lease->active->holder_ms + 1) * BELAY__MS;
     news = belay__earlier(news, free_at);
   }
   if (news < when) {
     news += belay__spread(belay__lease_belay(lease), BELAY__SPREAD_MS * BELAY__MS);
     when = belay__earlier(when, news);
   }
-  return belay__earlier(when, lease->acquire->wait_until);
+  return belay__earlier(when, lease->active->wait_until);
 }

@@ -28,7 +28,7 @@
 #define RETURN_MAX_US UINT64_C(400)
 
 static belay__contenders_t *slot_of(const belay__lease_t *lease) {
-  return &belay__client_leases(lease->member[0].client)
+  return &belay__client_leases(belay__lease_client(lease, 0))
               ->contenders[lease->entry.hash % BELAY__CONTENDERS];
 }
 
@@ -58,9 +58,10 @@ static uint64_t spread_of(const belay__contenders_t *contenders) {
 
 void belay__turns_note(belay__lease_t *lease) {
   belay__contenders_t *contenders = slot_of(lease);
-  if (!takes_turns(lease) || lease->notified >= BELAY__NOTIFIED_UNKNOWN_MIN)
+  if (!takes_turns(lease) || lease->active->notified >= BELAY__NOTIFIED_UNKNOWN_MIN)
     return;
-  uint32_t others = lease->notified - (lease->notified > 0 && belay__wake_is_subscribed(lease));
+  uint32_t others =
+      lease->active->notified - (lease->active->notified > 0 && belay__wake_is_subscribed(lease));
   if (others == 0 && contenders->hash != lease->entry.hash)
     return; /* keeps the entry of another key */
   uint64_t now = belay__lease_now(lease);
@@ -74,8 +75,8 @@ bool belay__turns_delay(const belay__lease_t *lease, uint64_t *delay) {
   const belay__contenders_t *contenders = find_contenders(lease);
   if (contenders == NULL)
     return false;
-  uint32_t before = lease->acquire->releases < contenders->others
-                        ? contenders->others - lease->acquire->releases
+  uint32_t before = lease->active->releases < contenders->others
+                        ? contenders->others - lease->active->releases
                         : 0;
   *delay = spread_of(contenders) * before / contenders->others;
   return true;

@@ -37,7 +37,7 @@ struct belay__wake {
 
 static unsigned needed(const belay__lease_t *lease, bool up) {
   if (lease->config->kind->many)
-    return up ? lease->acquire->wake->count : 1;
+    return up ? lease->active->wake->count : 1;
   return lease->quorum;
 }
 
@@ -56,13 +56,14 @@ static unsigned count_received(const belay__wake_t *wake) {
 }
 
 bool belay__wake_is_up(const belay__lease_t *lease) {
-  return lease->acquire->wake != NULL && count_up(lease->acquire->wake) >= needed(lease, true);
+  const belay__wake_t *wake = lease->active->wake;
+  return wake != NULL && count_up(wake) >= needed(lease, true);
 }
 
 /* An empty message is for all waiters. Any other message is the ticket of one waiter. */
 static bool is_for(const belay__lease_t *lease, const char *data, size_t len) {
   char ticket[BELAY__TICKET_TEXT_MAX];
-  size_t n = belay__ticket_text(lease->ticket, ticket);
+  size_t n = belay__ticket_text(lease->active->ticket, ticket);
   return len == 0 || (len == n && memcmp(data, ticket, n) == 0);
 }
 
@@ -77,12 +78,13 @@ static void on_waiter_message(belay__subscription_t *base, belay__channel_event_
   if (what == BELAY__CHANNEL_UP && listener->was_up)
     by = BELAY__WOKEN_AGAIN;
   listener->received = listener->was_up = true;
-  if (what == BELAY__CHANNEL_MESSAGE ? count_received(lease->acquire->wake) < needed(lease, false)
+  if (what == BELAY__CHANNEL_MESSAGE ? count_received(lease->active->wake) < needed(lease, false)
                                      : !belay__wake_is_up(lease))
     return;
-  for (unsigned i = 0; i < lease->acquire->wake->count; i++)
-    lease->acquire->wake->listeners[i].received = false;
-  lease->report(lease, BELAY__EV_WAKE, by);
+  belay__wake_t *wake = lease->active->wake;
+  for (unsigned i = 0; i < wake->count; i++)
+    wake->listeners[i].received = false;
+  belay__lease_report(lease, BELAY__EV_WAKE, by);
 }
 
 static void on_holder_message(belay__subscription_t *base, belay__channel_event_t what,
@@ -90,7 +92,7 @@ static void on_holder_message(belay__subscription_t *base, belay__channel_event_
   belay__lease_t *lease = BELAY__CONTAINER(base, listener_t, subscription)->lease;
   (void)data, (void)len, (void)status;
   if (what != BELAY__CHANNEL_GAP)
-    lease->report(lease, BELAY__EV_CHECK, BELAY__CHECK_MESSAGE);
+    belay__lease_report(lease, BELAY__EV_CHECK, BELAY__CHECK_MESSAGE);
 }
 
 /* ---- subscriptions ---- */
@@ -109,11 +111,11 @@ static size_t channel_of(char out[BELAY__KEY_MAX], const char *key, size_t len) 
 static belay_client_t *channel(const belay__lease_t *lease, unsigned i, char out[BELAY__KEY_MAX],
                                size_t *len) {
   size_t at = 0, n = lease->key_len;
-  const char *key = lease->key;
+  const char *key = belay__lease_key(lease);
   for (unsigned k = 0; lease->config->kind->many && k <= i; k++)
-    key = belay__many_next(lease->key, lease->key_len, &at, &n);
+    key = belay__many_next(belay__lease_key(lease), lease->key_len, &at, &n);
   *len = channel_of(out, key, n);
-  return lease->member[lease->config->kind->many ? 0 : i].client;
+  return belay__lease_client(lease, lease->config->kind->many ? 0 : i);
 }
 
 static unsigned count_channels(const belay__lease_t *lease) {
@@ -121,7 +123,7 @@ static unsigned count_channels(const belay__lease_t *lease) {
   unsigned n = 0;
   if (!lease->config->kind->many)
     return lease->members;
-  while (belay__many_next(lease->key, lease->key_len, &at, &len) != NULL)
+  while (belay__many_next(belay__lease_key(lease), lease->key_len, &at, &len) != NULL)
     n++;
   return n;
 }
@@ -139,12 +141,12 @@ static bool are_known(const belay__lease_t *lease) {
 
 /* Subscribes to all channels. A failure is ignored, because waiters and holders also poll. holds:
  * for a holder. */
-static void open_listeners(belay__lease_t *lease, belay__wake_t **out, bool holds) {
+static void open_listeners(belay__lease_t *lease, bool holds) {
   unsigned count = count_channels(lease);
   belay__wake_t *wake = belay__alloc(belay__lease_belay(lease), size_of(count));
   if (wake == NULL)
     return;
-  *out = wake;
+  lease->active->wake = wake;
   wake->count = count;
   for (unsigned i = 0; i < count; i++) {
     char name[BELAY__KEY_MAX];
@@ -158,51 +160,44 @@ static void open_listeners(belay__lease_t *lease, belay__wake_t **out, bool hold
   }
 }
 
-static void close_listeners(belay__lease_t *lease, belay__wake_t **listeners) {
-  belay__wake_t *wake = *listeners;
-  *listeners = NULL;
+void belay__wake_unsubscribe(belay__lease_t *lease) {
+  belay__wake_t *wake = lease->active != NULL ? lease->active->wake : NULL;
+  if (wake == NULL)
+    return;
+  lease->active->wake = NULL;
   for (unsigned i = 0; i < wake->count; i++)
     belay__unlisten(&wake->listeners[i].subscription);
   belay__free(belay__lease_belay(lease), wake, size_of(wake->count));
 }
 
 void belay__wake_subscribe(belay__lease_t *lease, bool known) {
-  if (lease->acquire->wake == NULL && lease->config->notify && (!known || are_known(lease)))
-    open_listeners(lease, &lease->acquire->wake, false);
-}
-
-void belay__wake_unsubscribe(belay__lease_t *lease) {
-  if (lease->acquire != NULL && lease->acquire->wake != NULL)
-    close_listeners(lease, &lease->acquire->wake);
+  if (lease->active->wake == NULL && lease->config->notify && (!known || are_known(lease)))
+    open_listeners(lease, false);
 }
 
 static bool is_closing(const belay__lease_t *lease) {
   bool closing = false;
   for (unsigned i = 0; i < lease->members; i++)
-    closing |= lease->member[i].client->closing;
+    closing |= belay__lease_client(lease, i)->closing;
   return closing;
 }
 
 void belay__wake_watch(belay__lease_t *lease) {
-  if (lease->watch == NULL && lease->config->notice_break && lease->config->renew &&
+  if (lease->config->notice_break && lease->config->renew && lease->active->wake == NULL &&
       !is_closing(lease))
-    open_listeners(lease, &lease->watch, true);
-}
-
-void belay__wake_unwatch(belay__lease_t *lease) {
-  if (lease->watch != NULL)
-    close_listeners(lease, &lease->watch);
+    open_listeners(lease, true);
 }
 
 void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call) {
   char name[BELAY__KEY_MAX];
-  belay__publish_build(call, name, channel_of(name, lease->key, lease->key_len), "", 0);
+  belay__publish_build(call, name, channel_of(name, belay__lease_key(lease), lease->key_len), "",
+                       0);
 }
 
 bool belay__wake_is_subscribed(const belay__lease_t *lease) {
   char name[BELAY__KEY_MAX];
-  size_t len = channel_of(name, lease->key, lease->key_len);
-  return belay__channel_is_up(lease->member[0].client, name, len);
+  size_t len = channel_of(name, belay__lease_key(lease), lease->key_len);
+  return belay__channel_is_up(belay__lease_client(lease, 0), name, len);
 }
 
 /* Returns false if the last release notified no other client. Without notifications, and with
@@ -210,5 +205,5 @@ bool belay__wake_is_subscribed(const belay__lease_t *lease) {
 bool belay__wake_reached_others(const belay__lease_t *lease) {
   if (!lease->config->notify || lease->members > 1)
     return true;
-  return lease->notified > (belay__wake_is_subscribed(lease) ? 1 : 0);
+  return lease->active->notified > (belay__wake_is_subscribed(lease) ? 1 : 0);
 }

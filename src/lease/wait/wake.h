@@ -12,6 +12,7 @@ void belay__wake_subscribe(belay__lease_t *lease, bool known);
  * of nodes, or of all channels for a list of keys. */
 bool belay__wake_is_up(const belay__lease_t *lease);
 
+/* Ends the subscriptions of a waiter or a holder, if there are any. */
 void belay__wake_unsubscribe(belay__lease_t *lease);
 
 /* Builds the command that publishes a release to all waiters. */
@@ -19,9 +20,8 @@ void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call)
 
 /* Subscribes a holder with notice_break and a watchdog. Each message and each confirmed
  * subscription makes it check the lease (BELAY__EV_CHECK), because an administrator may have broken
- * the lock. belay__wake_unwatch() unsubscribes. */
+ * the lock. Such a holder is never dormant. */
 void belay__wake_watch(belay__lease_t *lease);
-void belay__wake_unwatch(belay__lease_t *lease);
 
 /* True if this client is subscribed to the first member's channel, and so gets its own releases. */
 bool belay__wake_is_subscribed(const belay__lease_t *lease);

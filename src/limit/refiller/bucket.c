@@ -59,9 +59,8 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* Read the reply to an add. If an earlier reply was lost and the index differs from the argument,
- * the lost attempt may have added the tokens and incremented the index. So the result is
- * BELAY_EUNKNOWN. */
+/* If a reply was lost and the index differs from the argument, the lost attempt may have added the
+ * tokens and incremented the index. So the result is BELAY_EUNKNOWN. */
 static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);

@@ -153,14 +153,20 @@ static void expect_rounds(sim_lock_t *lock, uint64_t wait) {
     pending->due = pending->limit;
 }
 
+/* The other value that an operation which takes memory may return: `error` if it is BELAY_ENOMEM
+ * while allocations fail, else `otherwise`. */
+static int may_return(const sim_lock_t *lock, int expected, int error, int otherwise) {
+  bool memory = expected == 0 && error == BELAY_ENOMEM && lock->base.process->fails > 0;
+  return memory ? error : otherwise;
+}
+
 int sim_lock_acquire(sim_lock_t *lock, int64_t wait_ms) {
   const belay__lease_t *lease = sim_lock_lease(lock);
   int expected = lock->closing ? BELAY_ECLOSING : sim_lock_is_idle(lock) ? 0 : BELAY_ESTATE;
   sim_actor_enter(&lock->base);
   int error = wait_ms == 0 ? belay_lock_try(lock->handle, on_acquired)
                            : belay_lock_acquire(lock->handle, wait_ms, on_acquired);
-  bool memory = expected == 0 && error == BELAY_ENOMEM && lock->base.process->fails > 0;
-  int may = memory ? error : lock->silent ? BELAY_ESTATE : expected;
+  int may = may_return(lock, expected, error, lock->silent ? BELAY_ESTATE : expected);
   if (check_return(lock, wait_ms == 0 ? "try" : "acquire", error, expected, may) != 0)
     return error;
   bool forever = wait_ms == BELAY_FOREVER;
@@ -209,11 +215,11 @@ int sim_lock_turn(sim_lock_t *lock, int64_t timeout_ms) {
   bool up = !lock->writer;
   int expected = extend_expected(lock);
   sim_check_deadline(lock);
-  int error = CALL(
-      lock, up ? "upgrade" : "downgrade",
-      (up ? belay_rwlock_upgrade : belay_rwlock_downgrade)(lock->handle, timeout_ms, on_extended),
-      expected, lock->silent_extend ? BELAY_ESTATE : expected);
-  if (error != 0)
+  sim_actor_enter(&lock->base);
+  int error =
+      (up ? belay_rwlock_upgrade : belay_rwlock_downgrade)(lock->handle, timeout_ms, on_extended);
+  int may = may_return(lock, expected, error, lock->silent_extend ? BELAY_ESTATE : expected);
+  if (check_return(lock, up ? "upgrade" : "downgrade", error, expected, may) != 0)
     return error;
   lock->turning = up ? SIM_TURNS_WRITER : SIM_TURNS_READER;
   lock->writer = false;
@@ -228,10 +234,10 @@ int sim_lock_extend(sim_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, bool s
   int expected = extend_expected(lock);
   uint64_t deadline = lock->held ? belay__lease_deadline(lease) : 0;
   sim_check_deadline(lock);
-  int error = CALL(lock, "extend",
-                   belay_lock_extend(lock->handle, ttl_ms, timeout_ms, silent ? NULL : on_extended),
-                   expected, lock->silent_extend ? BELAY_ESTATE : expected);
-  if (error != 0)
+  sim_actor_enter(&lock->base);
+  int error = belay_lock_extend(lock->handle, ttl_ms, timeout_ms, silent ? NULL : on_extended);
+  int may = may_return(lock, expected, error, lock->silent_extend ? BELAY_ESTATE : expected);
+  if (check_return(lock, "extend", error, expected, may) != 0)
     return error;
   if (!silent)
     expect(lock, SIM_EXTEND, timeout_ms);
@@ -280,8 +286,8 @@ int sim_lock_close(sim_lock_t *lock) {
   int64_t limit_ms = 0;
   const belay__lease_t *lease = sim_lock_lease(lock);
   for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].client->close_timeout_ms > limit_ms)
-      limit_ms = lease->member[i].client->close_timeout_ms;
+    if (belay__lease_client(lease, i)->close_timeout_ms > limit_ms)
+      limit_ms = belay__lease_client(lease, i)->close_timeout_ms;
   lock->late_loss = !lock->closing && loss_is_due(lock);
   int error = CALL(lock, "close", belay_lock_close(lock->handle, on_closed), expected, expected);
   if (error == 0) {

@@ -138,7 +138,8 @@ static bool is_definite(const sim_lock_t *lock, int status) {
 static void not_granted(sim_lock_t *lock, int status) {
   sim_log_t *log = &lock->base.world->check->log;
   const belay__lease_t *lease = sim_lock_lease(lock);
-  if (lease->attempts == 0)
+  static const belay__token_t none;
+  if (memcmp(&lease->token, &none, sizeof none) == 0)
     return; /* it was behind others of its process */
   sim_token_t *token = is_definite(lock, status) ? sim_log_get(log, lease->token.bytes)
                                                  : sim_log_find(log, lease->token.bytes);

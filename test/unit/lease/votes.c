@@ -20,27 +20,33 @@ static const int answers[SORTS] = {
 
 typedef struct hand {
   belay__lease_t lease;
-  belay__member_t others[NODES_MAX - 1]; /* behind its first */
   unsigned sort[NODES_MAX];
 } hand_t;
 
-static belay__member_t *member(hand_t *hand, unsigned i) {
-  return i == 0 ? &hand->lease.member[0] : &hand->others[i - 1];
+/* The active part of the one lease of a test. */
+static union {
+  belay__active_t active;
+  char bytes[sizeof(belay__active_t) + NODES_MAX * sizeof(belay__exchange_t)];
+} memory;
+
+static belay__exchange_t *exchange(hand_t *hand, unsigned i) {
+  return &hand->lease.active->exchange[i];
 }
 
 /* The number'th of all combinations of n answers to the round's question; none of them is in
  * yet. */
 static void deal(hand_t *hand, belay__round_t round, unsigned n, unsigned number) {
-  *hand = (hand_t){.lease = {.members = (uint8_t)n, .quorum = (uint8_t)(n / 2 + 1)}};
-  hand->lease.round = (uint8_t)round;
+  *hand = (hand_t){
+      .lease = {.active = &memory.active, .members = (uint8_t)n, .quorum = (uint8_t)(n / 2 + 1)}};
+  hand->lease.active->round = (uint8_t)round;
   for (unsigned i = 0; i < n; i++, number /= SORTS) {
     hand->sort[i] = number % SORTS;
-    member(hand, i)->status = BELAY__PENDING;
+    exchange(hand, i)->status = BELAY__PENDING;
   }
 }
 
 static void reveal(hand_t *hand, unsigned i, int no) {
-  member(hand, i)->status = (int16_t)(hand->sort[i] == HELD ? no : answers[hand->sort[i]]);
+  exchange(hand, i)->status = (int16_t)(hand->sort[i] == HELD ? no : answers[hand->sort[i]]);
 }
 
 static unsigned combinations(unsigned n) {
@@ -61,7 +67,7 @@ static unsigned count(const hand_t *hand, unsigned sort) {
 static int expected(const hand_t *hand) {
   unsigned n = hand->lease.members, majority = n / 2 + 1;
   if (n == 1)
-    return hand->lease.member[0].status;
+    return hand->lease.active->exchange[0].status;
   if (count(hand, YES) >= majority)
     return 0;
   if (count(hand, YES) + count(hand, HELD) >= majority)
@@ -122,7 +128,7 @@ TEST(decision_at_first_possible_vote) {
       unsigned majority = n / 2 + 1;
       for (unsigned i = 0; i < majority; i++) {
         assert_int_equal(belay__round_status(&hand.lease), BELAY__PENDING);
-        member(&hand, i)->status = (int16_t)(answers[sort]);
+        exchange(&hand, i)->status = (int16_t)(answers[sort]);
       }
       assert_int_equal(belay__round_status(&hand.lease), answers[sort]);
     }
