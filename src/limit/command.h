@@ -24,7 +24,7 @@ int belay__limit_command_id(const belay_limiter_t *limiter, belay__limit_command
                             int64_t *id);
 
 /* Make the command that gives back `tokens` tokens of a receipt. The command refers to the bytes of
- * `key`. */
+ * `key`, which must stay valid. */
 belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limiter,
                                                    belay_bytes_t key,
                                                    const belay_receipt_t *receipt, int64_t tokens);

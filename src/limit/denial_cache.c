@@ -41,8 +41,8 @@ static void put(belay_limiter_t *limiter, uint64_t hash, belay_bytes_t key,
   if (e != NULL) {
     belay__heap_remove(&limiter->denied.first, &e->order);
   } else {
-    /* a denial that is over stays until another needs its place: its key is likely to be denied
-     * again */
+    /* a denial that is over stays until another needs its place: the key of such a denial is likely
+     * to be denied again */
     while (table->count >= limiter->options.max_denied)
       drop(limiter, first_of(limiter));
     e = belay__keyed_new(belay__limiter_belay(limiter), table, hash, sizeof *e, key.data, key.len);

@@ -1,8 +1,9 @@
 /* The denial cache: a denied key is denied locally until the server would admit it.
  *
- * A cached denial of a cost also denies each higher cost. Its time starts just before the command
- * was sent, and is shortened by a thousandth, because clock rates differ. So a cached denial ends
- * before the server's denial ends. A key has at most one cached denial, the newest. */
+ * A cached denial of a cost also denies each higher cost. The time of a cached denial starts just
+ * before the command was sent, and is shortened by a thousandth, because clock rates differ. So a
+ * cached denial ends before the server's denial ends. A key has at most one cached denial, the
+ * newest. */
 #ifndef BELAY_LIMIT_DENIAL_CACHE_H
 #define BELAY_LIMIT_DENIAL_CACHE_H
 

@@ -1,7 +1,7 @@
 #include "limit/fallback.h"
 
-/* A local bucket, for one key or for all keys without a bucket of their own. Debts are in 1/100
- * of the policy's units, so that a percentage of its rate is exact. In a limit that is no token
+/* A local bucket, for one key or for all keys without a bucket of their own. Debts are in 1/100 of
+ * the policy's units, so that a percentage of the rate is exact. In a limit that is no token
  * bucket, a token is `p` units. A bucket whose debts are all 0 again is equal to a new one. */
 typedef struct belay__local_bucket {
   belay__keyed_t keyed; /* First; found by the hash alone, without a key */
@@ -80,8 +80,9 @@ static bucket_t *shared(belay_limiter_t *limiter) {
   return *out;
 }
 
-/* Create a bucket for a key. Room for it is below max_away, or the place of the least recently used
- * bucket if that has no debts. If there is no room or no memory, returns the shared bucket. */
+/* Create a bucket for a key. There is room if fewer than max_away keys have a bucket. Otherwise the
+ * least recently used bucket makes room if it has no debts. If there is no room or no memory,
+ * returns the shared bucket. */
 static bucket_t *add(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
   belay__table_t *table = &limiter->fallback.table;
   bucket_t *oldest = BELAY__CONTAINER(limiter->fallback.used.next, bucket_t, used), *bucket = NULL;

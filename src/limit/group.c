@@ -16,8 +16,9 @@ static belay__call_t *make(belay__operation_t *first, size_t n, const belay__cal
   return belay__limit_command_call(first->context, &command);
 }
 
-/* The reply has the state after the last admitted take. The takes before it saw it without the
- * later ones. All others were denied in that state. */
+/* Set the reply of one take from the shared reply, which has the state after the last admitted
+ * take. An earlier admitted take gets that state without the takes after it. All denied takes get
+ * that state: they were denied in it. Returns 0 or an error. */
 static int share(belay__operation_t *operation, const int64_t *values, const belay__call_t *call,
                  int status) {
   belay_limiter_t *limiter = operation->context;
@@ -32,7 +33,8 @@ static int share(belay__operation_t *operation, const int64_t *values, const bel
   op->numbers.answer = operation->index < admitted ? 0 : -1;
   if (op->numbers.answer == 0)
     belay__policy_untake(op->policy, op->cost, admitted - 1 - operation->index, &op->numbers);
-  else if (operation->index == admitted && admitted > 0) /* else ops->read has done it */
+  /* if no take was admitted, ops->read has cached the denial */
+  else if (operation->index == admitted && admitted > 0)
     (void)belay__denied_learn(limiter, call, op->policy, &op->numbers, op->cost, op->hash,
                               op->epoch);
   return 0;
@@ -50,7 +52,7 @@ int belay__limiter_send_take(belay_limiter_t *limiter, belay__operation_t *opera
   belay__limit_op_t *op = belay__limit_op_of(operation);
   const belay__limit_command_t command = {
       .verb = BELAY__LIMITER_TAKE, .key = key, .cost = op->cost};
-  if (belay__policy_is_log(limiter->policy)) /* its entries have an id for each take */
+  if (belay__policy_is_log(limiter->policy)) /* the entries of a log have an id for each take */
     return belay__limiter_send(limiter, operation, &command);
   op->epoch = belay__denied_epoch(limiter, op->hash);
   if (belay__group_join(operation, op->hash, key))

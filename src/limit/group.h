@@ -9,8 +9,8 @@
 /* For the ops of a take. */
 extern const belay__group_ops_t belay__take_group_ops;
 
-/* Send a PARKED take of this key, with others if there are any. On an error the take is still
- * PARKED. op->hash must be set. */
+/* Send a PARKED take of this key, in one call with equal takes that begin in the same turn of the
+ * loop. On an error the take is still PARKED. op->hash must be set. */
 int belay__limiter_send_take(belay_limiter_t *limiter, belay__operation_t *operation,
                              belay_bytes_t key);
 

@@ -1,5 +1,5 @@
 /* Operations that ask the server, never a lease or a cache: peek, penalty, refund, reset, ban. If
- * the policy has no finite limits, it answers all of them except a reset. */
+ * the policy has no finite limits, the policy answers all of these operations except a reset. */
 #include "limit/request.h"
 #include "limit/token_lease.h"
 

@@ -215,8 +215,9 @@ static judgement_t judge_bucket(const belay__limit_t *limit, int64_t debt, int64
   };
 }
 
-/* count: tokens in the window that began at `since`. before: tokens in the previous window. The
- * weight of `before` is 1 at `since`, and falls by 1/P in each microsecond. */
+/* Judge a take of `cost` tokens by a sliding window. count: tokens in the window that began at
+ * `since`. before: tokens in the previous window. The weight of `before` is 1 at `since`, and falls
+ * by 1/P in each microsecond. */
 static judgement_t judge_sliding(const belay__limit_t *limit, int64_t now, int64_t since,
                                  int64_t count, int64_t before, int64_t cost) {
   int64_t p = limit->p, left = since + p - now, room = limit->b - count - cost;
@@ -292,9 +293,9 @@ void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply
   result->retry_after_us = retry;
 }
 
-/* A bucket's b at its maximum may be less than the sum, and then `since` has changed with the last
- * of the takes: the others can no longer be given back. No receipt of a server has a `since` of
- * 0. */
+/* Subtract the later takes. If a bucket's b is at its maximum, b may be less than the sum, and the
+ * last take has changed `since`. Then the other takes can no longer be given back: their `since`
+ * becomes 0, which no receipt of a server has. */
 void belay__policy_untake(const belay__policy_t *policy, int64_t cost, int64_t takes,
                           belay__limit_reply_t *numbers) {
   for (size_t i = 0; i < policy->limits_len; i++) {

@@ -32,7 +32,8 @@ int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call
           : !belay__policy_read(op->policy, reply, returns_tokens(op) ? &op->returned : NULL,
                                 &op->numbers))
     return BELAY_EPROTO;
-  if (frees_tokens(op)) /* a resent command may have run again after a denial */
+  /* a resent command may have run again after a cached denial, which then does not hold any more */
+  if (frees_tokens(op))
     belay__denied_forget(limiter, op->hash);
   else if (op->verb == BELAY__LIMITER_TAKE && op->numbers.answer < 0 &&
            op->cost <= op->policy->most)

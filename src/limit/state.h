@@ -51,7 +51,7 @@ struct belay_limiter {
   belay__policy_t *policy;
   belay_limiter_options_t options; /* The options without name and limits, which are not kept */
   struct {
-    belay__table_t table; /* Denials by key. belay__limiter_hash() uses its seed */
+    belay__table_t table; /* Denials by key. belay__limiter_hash() uses this table's seed */
     belay__heap_t first;  /* Denials, the first to end at the root */
     uint32_t epochs[BELAY__DENIED_EPOCHS];
   } denied; /* for denial_cache.c */

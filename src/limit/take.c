@@ -85,7 +85,8 @@ static int route(belay_limiter_t *limiter, belay__operation_t *operation, belay_
     return 0;
   if (!never)
     return belay__limiter_send_take(limiter, operation, key);
-  /* replaces a take that can never be admitted: its result shows the state of the key */
+  /* the peek replaces a take that can never be admitted; the result of the peek shows the state of
+   * the key */
   const belay__limit_command_t peek = {.verb = BELAY__LIMITER_PEEK, .key = key};
   return belay__limiter_send(limiter, operation, &peek);
 }

@@ -190,7 +190,8 @@ static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, belay_
 static void on_fetched(belay__call_t *call, const belay__result_t *result);
 
 /* Ask for as many tokens as the lease has room for, at most the smallest limit. The server denies
- * the fetch if it has less than `fewest`. Returns false if the call could not be sent. */
+ * the fetch if the limits admit fewer than `fewest` tokens. Returns false if the call could not be
+ * sent. */
 static bool fetch(belay__token_lease_t *lease, int64_t fewest, int64_t timeout_ms, uint64_t now) {
   belay_limiter_t *limiter = lease->limiter;
   belay_t *belay = belay__limiter_belay(limiter);
@@ -247,7 +248,8 @@ void belay__token_lease_left(belay__operation_t *operation, bool sent) {
     leave(lease, operation);
 }
 
-/* A waiting take has timed out. Its result is unknown: the server may have granted its tokens. */
+/* End a waiting take that has timed out. The result is unknown: the server may have granted tokens
+ * for the take. */
 static void on_deadline(belay__timer_t *timer) {
   belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
   leave(belay__limit_op_of(operation)->lease, operation);
@@ -343,8 +345,8 @@ static void on_lost(belay__token_lease_t *lease, int status, uint64_t now) {
   }
 }
 
-/* If the server granted less than `asked`, it has no more tokens. Then cache the denial, and fetch
- * nothing ahead until the server would admit more, at most REST_MAX_US. */
+/* Learn from a grant of fewer than `asked` tokens that the limits admit no more. Then cache the
+ * denial, and fetch nothing ahead until the server would admit more, at most for REST_MAX_US. */
 static void learn(belay__token_lease_t *lease, const belay__call_t *call,
                   const belay__limit_reply_t *numbers) {
   belay_limiter_t *limiter = lease->limiter;
@@ -430,7 +432,7 @@ void belay__token_leases_suspend(belay_limiter_t *limiter) {
        lease = next_of(limiter, &lease->node)) {
     give_all_back(lease);
     lease->rest_until = 0;
-    /* tokens of its reply could not be given back under another policy */
+    /* tokens that the reply grants could not be given back under another policy */
     (void)belay__call_cancel(&lease->call);
   }
 }

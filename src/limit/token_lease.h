@@ -13,8 +13,8 @@ belay__token_lease_t *belay__token_lease_find(const belay_limiter_t *limiter, ui
  * tokens or another take waits for it. Allocates nothing. */
 bool belay__token_lease_serve(belay__token_lease_t *lease, int64_t cost, uint64_t now);
 
-/* For a take that the lease did not serve: the number of further tokens, at least 1, that the
- * lease needs from the server to serve it. 0: other takes wait already. */
+/* For a take that the lease did not serve: the number of further tokens, at least 1, that the lease
+ * needs from the server to serve the take. 0: other takes wait already. */
 int64_t belay__token_lease_need(const belay__token_lease_t *lease, int64_t cost, uint64_t now);
 
 /* Fetch more tokens in the background if less than a quarter of options.lease_tokens is left, no

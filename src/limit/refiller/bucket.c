@@ -59,8 +59,9 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* If a reply was lost and the index differs from the argument, the lost attempt may have added the
- * tokens and incremented the index. So the result is BELAY_EUNKNOWN. */
+/* Read the reply to an add. If an earlier reply was lost and the index differs from the argument,
+ * the lost attempt may have added the tokens and incremented the index. So the result is
+ * BELAY_EUNKNOWN. */
 static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);

@@ -128,7 +128,8 @@ static void on_reply(belay_request_t *request, int status, const belay_bucket_st
   belay__refiller_replied(refiller);
 }
 
-/* Send an add if the index is known, otherwise a read. */
+/* Send an add if the index is known, otherwise a read. An index from an earlier election is not
+ * known any more. */
 static int send(belay_refiller_t *refiller, belay__filling_t *filling) {
   belay__refill_key_t *key = filling->key;
   const belay_bytes_t name = {key->keyed.key, key->keyed.key_len};

@@ -14,7 +14,8 @@ typedef struct belay__refill_key {
   belay__keyed_t keyed;      /* first */
   belay__list_t due_node;    /* Link in refiller->due; unlinked: a request is in flight */
   belay__filling_t *filling; /* Request in flight; or NULL */
-  uint64_t due;      /* Time of the next request: a period after the last ended; 0: at once */
+  /* Time of the next request: a period after the end of the last request; 0: at once */
+  uint64_t due;
   int64_t index;     /* Index of the next filling; -1: unknown */
   uint64_t election; /* Election in which a reply reported the index */
   int64_t tokens;    /* Tokens per filling; 0: the default of the refiller */
