@@ -109,7 +109,7 @@ static size_t collect_loads(belay__list_t *queue, belay_cache_load_t **loads, si
 
 #define LOADS_PER_TASK BELAY_CACHE_MANY_MAX /* loads of one task run; they are on the stack */
 
-/* The loader may close the cache. So the handle is retained until this function returns. */
+/* Retains the handle until this function returns, because the loader may close the cache. */
 void belay__loader_task(belay__task_t *task) {
   belay_cache_t *cache = BELAY__CONTAINER(task, belay_cache_t, task);
   const belay_cache_options_t *o = &cache->options;

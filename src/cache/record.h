@@ -78,10 +78,10 @@ static inline unsigned char *belay__record_tag(belay__record_t *record, size_t i
 int belay__record_read(belay_t *belay, const void *bytes, size_t len, size_t max_len,
                        belay__record_t **out);
 
-/* Writes the stored form. The record must meet the conditions at the top of this file. *out has
- * *len bytes; the caller frees it with belay__free() and *size. Data of at least compress_bytes
- * bytes is compressed if that makes it smaller; compress_bytes 0: never. Returns 0 or
- * BELAY_ENOMEM. */
+/* Writes the stored form. The record must meet the conditions at the top of this file. *out gets
+ * *len bytes in a block of *size bytes, which the caller frees with belay__free(). Data of at least
+ * compress_bytes bytes is compressed if that makes it smaller; compress_bytes 0: never. Returns 0
+ * or BELAY_ENOMEM. */
 int belay__record_write(belay_t *belay, const belay__record_t *record, size_t compress_bytes,
                         char **out, size_t *len, size_t *size);
 

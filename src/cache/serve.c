@@ -46,8 +46,8 @@ static void on_message(belay__subscription_t *subscription, belay__channel_event
     belay__local_invalidate(&cache->local, belay__get_le(data, 8));
 }
 
-/* If the subscription cannot be started, the next get tries again. Until then the table can serve
- * an invalidated record for at most local_ttl_ms. */
+/* If the subscription cannot be started, the next get calls this function again. Until then the
+ * table can serve an invalidated record for at most local_ttl_ms. */
 void belay__cache_subscribe(belay_cache_t *cache) {
   size_t len;
   if (cache->options.local_bytes == 0 || cache->subscription.channel != NULL)

@@ -193,7 +193,7 @@ static int64_t left_of(const belay__load_t *load, const belay__record_t *record)
   return left > INT64_MAX - lead ? INT64_MAX : left + lead;
 }
 
-/* The lookup has all replies. */
+/* Continues after the lookup has all its replies. */
 static state_t lookup_answered(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__lookup_t *lookup = &load->lookup;

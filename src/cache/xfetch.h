@@ -10,7 +10,7 @@ typedef enum belay__freshness {
   BELAY__EARLY,         /* served; a load starts because XFetch says so */
   BELAY__STALE,         /* served; a load starts */
   BELAY__STALE_BACKOFF, /* stale or kept; served, no load starts: the last load has failed */
-  BELAY__KEPT,          /* not served unless the load fails */
+  BELAY__KEPT,          /* served only if the load fails */
   BELAY__EXPIRED        /* not usable */
 } belay__freshness_t;
 
