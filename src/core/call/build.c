@@ -250,8 +250,8 @@ bool belay__call_become_eval(belay__call_t *call) {
   return call->as_eval;
 }
 
-/* If memory is out, the call keeps the hash. Then a server that does not have the script answers
- * NOSCRIPT. */
+/* If memory is out, the call keeps the hash of its script. Then a server that does not have the
+ * script answers NOSCRIPT. */
 void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
   const belay__script_t *script = call->script;
   if (script == NULL)
@@ -272,7 +272,7 @@ static size_t read_number(const char **at) {
   return value;
 }
 
-/* The next argument of a command, which must exist; moves *at behind the argument. */
+/* Return the next argument of a command, which must exist, and move *at behind the argument. */
 static const char *next_word(const belay__call_t *call, const char **at, size_t *len) {
   const char *end = call->data + call->len;
   assert(*at < end);

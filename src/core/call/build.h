@@ -19,8 +19,8 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__conn_class_t conn_
 void belay__call_command(belay__call_t *call, const char *name, size_t argc);
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args);
-/* The same, but always with the script's text. For a call that another call must follow: after a
- * NOSCRIPT, such a call cannot be sent again with the text. */
+/* Begin a script as belay__call_script() does, but always with the script's text. For a call that
+ * another call must follow: after a NOSCRIPT, such a call cannot be sent again with the text. */
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
                              size_t args);
 
@@ -48,10 +48,10 @@ belay__call_t *belay__call_stale(belay__call_t *call);
  * ends. Other refusals, such as OOM, do not set it. */
 void belay__call_needs(belay__call_t *call, belay__capability_t what);
 
-/* The first key of a script call; of another command the first argument. NULL: no key. */
+/* Return the first key of a script call; of another command, the first argument. NULL: no key. */
 const char *belay__call_key(const belay__call_t *call, size_t *len);
 
-/* The slot of the call: that of its first key, or of the route if it has no key. */
+/* Return the slot of the call: that of its first key, or of the route if the call has no key. */
 uint16_t belay__call_slot(const belay__call_t *call);
 
 /* The parts of a script call, for the code that sends several calls as one command. They are in
@@ -76,7 +76,7 @@ belay__call_t *belay__call_copy(const belay__call_t *call);
  * builds the command again (client->extension->rebuild) in the rare case that the call is sent
  * again, or that a text about it is made. So few buffers serve many calls.
  *
- * Make a call lean that has an owner. Its command may be gone when this returns. */
+ * Make a call lean that has an owner. The command of the call may be gone when this returns. */
 void belay__call_lean(belay__call_t *call);
 
 /* Build the command again if it is gone. The call can then be sent again. Returns false if memory
@@ -88,9 +88,9 @@ bool belay__call_restore(belay__call_t *call);
 /* Give a call back to the pool. */
 void belay__call_recycle(belay__call_t *call);
 
-/* The call, or a copy with its arguments if the command of the call is gone. The caller gives a
- * copy back by belay__call_recycle(). NULL in the cases in which belay__call_restore() returns
- * false. */
+/* Return the call, or a copy with its arguments if the command of the call is gone. The caller
+ * gives a copy back by belay__call_recycle(). NULL in the cases in which belay__call_restore()
+ * returns false. */
 belay__call_t *belay__call_readable(belay__call_t *call);
 
 /* true for a script with more than one key. */

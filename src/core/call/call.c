@@ -320,8 +320,8 @@ static void keep_refusal(belay__call_t *call, const belay__refusal_t *refusal,
     belay__call_recycle(whole);
 }
 
-/* A call with no_retry may not follow a redirection: it would run after calls that were sent
- * later. */
+/* Refuse a call with no_retry, which may not follow a redirection: the call would run after calls
+ * that were sent later. */
 bool belay__call_may_redirect(belay__call_t *call) {
   return call->state == BELAY__CALL_SENT && !call->no_retry && call->hops < HOPS_MAX &&
          belay__call_restore(call);

@@ -49,7 +49,8 @@ size_t belay__words(char *out, size_t size, const char *text, size_t len) {
 
 /* ---- what a server repeats ---- */
 
-/* The byte as it appears in an error, which is one line. */
+/* Return the byte as it appears in an error: an error is one line, so a line end becomes a
+ * space. */
 static char in_a_line(char c) {
   return c == '\r' || c == '\n' ? ' ' : c;
 }

@@ -24,12 +24,12 @@ typedef struct belay__refusal {
   bool may_have_written; /* true if a script may stop with this error after a write */
 } belay__refusal_t;
 
-/* The row for an error reply. Errors without a row of their own get the last row: prefix "",
- * BELAY_EREFUSED. */
+/* Return the row of the table for an error reply. Errors without a row of their own get the last
+ * row: prefix "", BELAY_EREFUSED. */
 const belay__refusal_t *belay__refusal_find(const char *text, size_t len);
 
-/* The script line that raised the error; 0: no script raised it, or the server does not report
- * the line. */
+/* Return the number of the script line that raised the error; 0: no script raised it, or the server
+ * does not report the line. */
 unsigned belay__refusal_line(const char *text, size_t len);
 
 /* True for an error that a retry would get again: one that is neither retryable

@@ -29,17 +29,18 @@ struct belay__reply {
 /* Each of the next three functions returns true and sets *out if the reply has the described form,
  * else returns false.
  *
- * An integer within min..max. */
+ * The form: an integer within min..max. */
 bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max, int64_t *out);
 
-/* A string of decimal digits, a number within min..max. */
+/* The form: a string of decimal digits, whose number is within min..max. */
 bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out);
 
-/* A string that is a signed 64-bit number as the server writes it, without leading zeros. */
+/* The form: a string that is a signed 64-bit number as the server writes it, without leading
+ * zeros. */
 bool belay__reply_int64(const belay__reply_t *reply, int64_t *out);
 
-/* The value of a field of INFO, whose lines are "name:value". The value has *len bytes, without
- * the line end. NULL if the reply is not a string or has no such line. */
+/* Return the value of a field of INFO, whose lines are "name:value". The value has *len bytes,
+ * without the line end. NULL if the reply is not a string or has no such line. */
 const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len);
 
 /* Read the value of a field of INFO as a number. Returns true and sets *out if the value is decimal
@@ -50,7 +51,8 @@ bool belay__info_number(const belay__reply_t *info, const char *name, uint64_t m
 /* true if the reply is a string or status with exactly these bytes. */
 bool belay__reply_is(const belay__reply_t *reply, const char *str, size_t len);
 
-/* The value of a field in an array of name, value, name, value; NULL if there is none. */
+/* Return the value of a field in an array of name, value, name, value. NULL if there is no such
+ * field. */
 const belay__reply_t *belay__reply_field(const belay__reply_t *reply, const char *name);
 
 #endif /* BELAY_CORE_CALL_REPLY_H */

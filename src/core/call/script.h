@@ -34,9 +34,9 @@ typedef struct belay__scripts {
 /* Add a script to the set. Returns true if it was there already. */
 bool belay__scripts_add(belay__scripts_t *scripts, const belay__script_t *script);
 
-/* A line of the script, numbered from 1, without the line end. The result begins at the first
- * "call(" of the line, or behind the indentation if the line has no "call(". "" if the script has
- * no line with this number. */
+/* Return a line of the script, numbered from 1, without the line end. The result begins at the
+ * first "call(" of the line, or behind the indentation if the line has no "call(". "" if the script
+ * has no line with this number. */
 const char *belay__script_line(const belay__script_t *script, unsigned number, size_t *len);
 
 #endif /* BELAY_CORE_CALL_SCRIPT_H */

@@ -177,8 +177,8 @@ static void run_one(belay_t *belay, belay__list_t *queue) {
 }
 
 /* Run all urgent tasks, and at most as many tasks as are queued at the start. Tasks that these
- * queue wait for the next loop iteration, unless they are urgent. So a callback that always starts
- * another operation does not block the loop. */
+ * tasks queue wait for the next loop iteration if they are not urgent, and run now if they are. So
+ * a callback that always starts another operation does not block the loop. */
 static void run_tasks(belay_t *belay) {
   size_t budget = belay->tasks_len;
   for (;;) {

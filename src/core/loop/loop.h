@@ -128,8 +128,9 @@ static inline void belay__start_clock(belay_t *belay, bool stopped) {
     belay->moment = 0;
 }
 
-/* The time at which the loop entered belay, or now outside an entry. Use this time for replies,
- * which had arrived by then. Reading the clock can cost as much as all other work on a reply. */
+/* Return the time at which the loop entered belay; outside an entry, the present time. Use this
+ * time for replies, which had arrived by then. Reading the clock can cost as much as all other work
+ * on a reply. */
 static inline uint64_t belay__entry_time(belay_t *belay) {
   return belay->entered ? belay->entered_at : belay__now(belay);
 }
@@ -151,11 +152,12 @@ void belay__task_stop(belay_t *belay, belay__task_t *task);
 void belay__hold_loop(belay_t *belay);
 void belay__free_loop(belay_t *belay);
 
-/* A random number from 0 to limit - 1, for jitter; 0 if limit is 0 or there are no random bytes. */
+/* Return a random number from 0 to limit - 1, for jitter; 0 if limit is 0 or there are no random
+ * bytes. */
 uint64_t belay__random_below(belay_t *belay, uint64_t limit);
 
-/* The time that is `ms` milliseconds after now, in nanoseconds of the host's clock. BELAY_FOREVER
- * and values that overflow give BELAY__NEVER. */
+/* Return the time that is `ms` milliseconds after now, in nanoseconds of the host's clock.
+ * BELAY_FOREVER and values that overflow give BELAY__NEVER. */
 uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 
 /* Set belay_detail(). Bytes that are not printable become \xNN (core/call/error_text.h). */
@@ -163,22 +165,24 @@ __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const c
 /* Set the detail and return BELAY_EINVAL. */
 #define belay__invalid(belay, ...) (belay__detail(belay, __VA_ARGS__), (int)BELAY_EINVAL)
 
-/* true unless optional bytes are absent (NULL, 0). NULL with a length counts as given, so that the
- * later check of the bytes reports this error of the caller. */
+/* true if optional bytes are given, false if they are absent (NULL, 0). NULL with a length counts
+ * as given, so that the later check of the bytes reports this error of the caller. */
 static inline bool belay__is_given(belay_bytes_t bytes) {
   return bytes.data != NULL || bytes.len > 0;
 }
 
-/* Each returns 0, or BELAY_EINVAL with a detail that begins with `what`. */
-/* The value is within min..max. */
+/* Each of the next four functions returns 0, or BELAY_EINVAL with a detail that begins with
+ * `what`. */
+/* Check that the value is within min..max. */
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max);
-/* The bytes have a length of min_len to max_len, and an address unless the length is 0. */
+/* Check that the bytes have a length of min_len to max_len. The address may be NULL only if the
+ * length is 0. */
 int belay__check_bytes(belay_t *belay, const char *what, belay_bytes_t bytes, size_t min_len,
                        size_t max_len);
-/* The bytes are absent (NULL, 0), or have an address and a length of 1 to max_len. */
+/* Check that the bytes are absent (NULL, 0), or have an address and a length of 1 to max_len. */
 int belay__check_optional(belay_t *belay, const char *what, belay_bytes_t bytes, size_t max_len);
 
-/* The array has 1 to max items. what: the name of one item, such as "key". */
+/* Check that the array has 1 to max items. what: the name of one item, such as "key". */
 int belay__check_count(belay_t *belay, const char *what, const void *items, size_t n, size_t max);
 
 /* Pass a line to the log hook. Bytes that are not printable become \xNN. */
