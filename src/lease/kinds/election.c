@@ -236,7 +236,7 @@ static void call_back(belay_election_t *election, belay_election_cb *slot, int s
     cb(election, status);
 }
 
-/* Calls on_elected, unless the campaign callback has resigned or the lease is over. */
+/* Calls on_elected. Does nothing if the campaign callback has resigned, or the lease is over. */
 static void notify_elected(belay_election_t *election, uint64_t term) {
   if (election->on_elected != NULL && belay_election_term(election) == term)
     election->on_elected(election, term);

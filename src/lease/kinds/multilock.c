@@ -138,7 +138,7 @@ static state_t cancel_member(belay_multilock_t *multilock) {
   return roll_back(multilock);
 }
 
-/* A member is lost before all are held. Rolls back. If no wait is left, the acquire ends. */
+/* Rolls back, because a member was lost before all were held. Without a wait, ends the acquire. */
 static state_t lose_member(belay_multilock_t *multilock) {
   if (multilock->wait_until == 0 || wait_is_over(multilock))
     end_op(multilock, BELAY_EEXPIRED);
@@ -326,7 +326,7 @@ static void set_detail(const belay_multilock_t *multilock, int status) {
       belay__client_explain(multilock->member[i].client, status, NULL, 0);
 }
 
-/* Runs in a task. A callback may call any function, but only free_if_closed() frees. */
+/* Notifies the owner, in a task. A callback may call any function; only free_if_closed() frees. */
 static void notify_owner(belay_multilock_t *multilock) {
   if (multilock->loss_due) {
     multilock->loss_due = false;

@@ -15,7 +15,7 @@ extern const belay__kind_t belay__multi_kind;
 
 typedef struct belay__multilock_member {
   belay_multilock_t *multilock;
-  int status; /* status of its last release that the multilock's owner started */
+  int status; /* status of the member's last release that the multilock's owner started */
   bool closed;
   belay_client_t *client;
   belay__lease_t lease;

@@ -116,8 +116,8 @@ static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
   return belay__earlier(after, validity / 2);
 }
 
-/* Each route renews earlier by its own part of the period, up to a quarter. Otherwise the leases
- * that a stalled loop renewed together would stay due together. */
+/* Makes each route renew earlier by its own part of the period, up to a quarter. Otherwise the
+ * leases that a stalled loop renewed together would stay due together. */
 uint64_t belay__lease_renewal_due(const belay__lease_t *lease) {
   if (!belay__lease_renews(lease))
     return BELAY__NEVER;

@@ -12,8 +12,8 @@ uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms);
  * server's clock may be 1 % slow. */
 uint64_t belay__lease_forgotten_after(uint32_t ttl_ms);
 
-/* The time until which a quorum of members keeps the lease: the quorum-th largest of the members'
- * times. 0: no quorum does. */
+/* Returns the time until which a quorum of members keeps the lease: the quorum-th largest of the
+ * members' times. 0: no quorum keeps the lease. */
 uint64_t belay__lease_deadline(const belay__lease_t *lease);
 
 /* Nanoseconds until the deadline of a lease that is HELD or EXTENDING; else 0. */

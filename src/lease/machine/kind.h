@@ -60,7 +60,8 @@ typedef struct belay__kind {
   size_t extend_keys;
   size_t extend_args; /* number of arguments that extend_more adds; 0: extend_more is NULL */
   void (*extend_more)(const belay__lease_t *lease, belay__call_t *call);
-  /* The status for a reply to extend that is not 0, 1 or 2; NULL: there is no such reply. */
+  /* Returns the status for a reply to extend that is not 0, 1 or 2. NULL: the script has no such
+   * reply. */
   int (*extended)(belay__lease_t *lease, int64_t reply);
 
   /* True if `waiting` can hold its lease at the same time as `granted`; NULL: never. */

@@ -103,8 +103,8 @@ void belay__lease_end(belay__lease_t *lease, int status) {
   belay__defer(belay__lease_belay(lease), &lease->task);
 }
 
-/* A later result replaces one that the owner was not notified of yet: an extend that succeeded can
- * still end as canceled. */
+/* Ends the owner's extend. A later result replaces one that the owner was not notified of yet: an
+ * extend that succeeded can still end as canceled. */
 void belay__lease_end_extend(belay__lease_t *lease, int status) {
   if (!belay__is_pending(lease->extend))
     return;

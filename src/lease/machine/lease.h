@@ -279,7 +279,8 @@ struct belay__lease {
   belay__member_t member[1]; /* `members` elements; the owner of the lease allocates the rest */
 };
 
-/* The size of a struct that ends with a lease of n members. size: its size with one member. */
+/* Returns the size of a struct that ends with a lease of n members. size: size of the struct with
+ * one member. */
 static inline size_t belay__lease_sized(size_t size, size_t members) {
   return size + (members - 1) * sizeof(belay__member_t);
 }

@@ -209,7 +209,7 @@ static const belay__object_ops_t object_ops = {.close = object_close,
 BELAY_ERRORS(X)
 #undef X
 
-/* All keys of a lease with `many` are in one slot: the first key gives the route. */
+/* Returns the route of the key; with `many`, of the first key, because all keys are in one slot. */
 static uint32_t route_of(const belay__kind_t *kind, const char *key, size_t len) {
   size_t at = 0;
   if (kind->many)

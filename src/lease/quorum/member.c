@@ -44,7 +44,7 @@ static belay__call_t *new_call(belay__member_t *member, uint64_t deadline, belay
     return NULL;
   call->deadline = deadline;
   call->route = lease->route;
-  /* Only an acquire obeys the client's limits, unless it is part of a hand-over. */
+  /* Only an acquire that is not part of a hand-over obeys the client's limits. */
   call->urgent = lease->active->round != BELAY__ROUND_ACQUIRE || lease->active->partner != NULL;
   call->owner = member;
   call->place = place;

@@ -8,8 +8,8 @@
 /* True if it is known that the node's current server does not vote yet. */
 bool belay__quarantine_known(const belay__member_t *member);
 
-/* The earliest time at which the server of a member starts to vote. BELAY__NEVER if no member's
- * server is known to be in quarantine. */
+/* Returns the earliest time at which the server of a member starts to vote. BELAY__NEVER if no
+ * member's server is known to be in quarantine. */
 uint64_t belay__quarantine_ends(const belay__lease_t *lease);
 
 /* True if the reply to the command that was sent at exchange->sent on connection member->sent_on is

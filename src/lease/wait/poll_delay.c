@@ -56,9 +56,9 @@ static belay__delay_t keep_place(const belay__lease_t *lease, belay__delay_t del
   return (belay__delay_t){belay__earlier(delay.min, most / 2), most};
 }
 
-/* The delay after an attempt that found the lease held. It is short after the first attempt. From
- * the third such attempt in a row on it doubles each time, unless the lease changes hands: then it
- * is retry_min to retry_max. */
+/* Returns the delay after an attempt that found the lease held. The delay is short after the first
+ * attempt. From the third such attempt in a row on, the delay doubles each time. If the lease
+ * changes hands, the delay stays retry_min to retry_max. */
 static belay__delay_t poll_delay(const belay__lease_t *lease) {
   const belay__lease_config_t *config = lease->config;
   if (lease->active->attempts == 1)
@@ -111,7 +111,7 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
   return when > others ? when : others;
 }
 
-/* The delay after an attempt that ended with another status than BELAY_EHELD. */
+/* Returns the delay after an attempt that ended with another status than BELAY_EHELD. */
 static belay__delay_t error_delay(const belay__lease_t *lease) {
   belay__delay_t delay = belay__delay_poll(lease->config->retry_min, lease->config->retry_max,
                                            lease->active->failures, BELAY__BACKOFF_MAX_MS);

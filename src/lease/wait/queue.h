@@ -26,8 +26,8 @@ belay__lease_t *belay__queue_next(const belay__lease_t *lease);
  * leaves without a grant also passes the number of releases that it has seen. */
 void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone);
 
-/* The reason why a lease got no turn: the last error of the queue's first lease, if that lease
- * contends; otherwise BELAY_EHELD. */
+/* Returns the reason why a lease got no turn: the last error of the queue's first lease, if that
+ * lease contends; otherwise BELAY_EHELD. */
 int belay__queue_reason(const belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_WAIT_QUEUE_H */

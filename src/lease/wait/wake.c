@@ -60,7 +60,8 @@ bool belay__wake_is_up(const belay__lease_t *lease) {
   return wake != NULL && count_up(wake) >= needed(lease, true);
 }
 
-/* An empty message is for all waiters. Any other message is the ticket of one waiter. */
+/* True if the message is for this lease. An empty message is for all waiters, any other message is
+ * the ticket of one waiter. */
 static bool is_for(const belay__lease_t *lease, const char *data, size_t len) {
   char ticket[BELAY__TICKET_TEXT_MAX];
   size_t n = belay__ticket_text(lease->active->ticket, ticket);
