@@ -14,8 +14,8 @@
 bool belay__denied_find(const belay_limiter_t *limiter, uint64_t hash, belay_bytes_t key,
                         int64_t cost, uint64_t now, belay__denial_t *out);
 
-/* The epoch of a key: a number that changes with each belay__denied_forget() of the key. A denial
- * is not cached if the epoch has changed since its command was sent. */
+/* Return the epoch of a key: a number that changes with each belay__denied_forget() of the key. A
+ * denial is not cached if the epoch has changed since its command was sent. */
 static inline uint32_t belay__denied_epoch(const belay_limiter_t *limiter, uint64_t hash) {
   return limiter->denied.epochs[hash % BELAY__DENIED_EPOCHS];
 }
@@ -35,7 +35,7 @@ void belay__denied_forget(belay_limiter_t *limiter, uint64_t hash);
 /* Forget all denials and free the memory. */
 void belay__denied_clear(belay_limiter_t *limiter);
 
-/* The number of cached denials whose shortened time is not over. */
+/* Return the number of cached denials whose shortened time is not over. */
 size_t belay__denied_count(const belay_limiter_t *limiter);
 
 #endif /* BELAY_LIMIT_DENIAL_CACHE_H */

@@ -72,7 +72,7 @@ static void drop(belay_limiter_t *limiter, bucket_t *bucket) {
   belay__keyed_free(belay__limiter_belay(limiter), &bucket->keyed);
 }
 
-/* The bucket of all keys without a bucket of their own; NULL if memory is out. */
+/* Return the bucket of all keys without a bucket of their own; NULL if memory is out. */
 static bucket_t *shared(belay_limiter_t *limiter) {
   bucket_t **out = &limiter->fallback.shared;
   if (*out == NULL && (*out = belay__alloc(belay__limiter_belay(limiter), sizeof **out)) != NULL)

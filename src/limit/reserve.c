@@ -51,8 +51,8 @@ static void leave_queue(belay_limiter_t *limiter, belay__limit_queue_t *queue) {
 
 /* ---- a wait ---- */
 
-/* The microseconds for which the server must remember a reservation or its cancel, so that a resent
- * call finds it. */
+/* Return the microseconds for which the server must remember a reservation or its cancel, so that a
+ * resent call finds the reservation. */
 static int64_t remembered_us(const belay_limiter_t *limiter, const belay_request_t *request) {
   return belay__request_keep_ms(limiter->handle.client, request, 0) * 1000;
 }

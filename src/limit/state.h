@@ -103,7 +103,7 @@ static inline belay_t *belay__limiter_belay(const belay_limiter_t *limiter) {
   return limiter->handle.client->belay;
 }
 
-/* The hash of a key in the tables of denials, token leases and local buckets. */
+/* Return the hash of a key in the tables of denials, token leases and local buckets. */
 static inline uint64_t belay__limiter_hash(belay_limiter_t *limiter, belay_bytes_t key) {
   return belay__table_hash(belay__limiter_belay(limiter), &limiter->denied.table, key.data,
                            key.len);

@@ -180,8 +180,9 @@ void belay__refill(belay_refiller_t *refiller) {
       next = due;
     break;
   }
-  /* No timer without the place: the lock reports its loss. With IN_FLIGHT_MAX requests in flight,
-   * the timer is only for the next round: the end of a request calls this function again. */
+  /* Set no timer without the place: the lock reports the loss of the place. With IN_FLIGHT_MAX
+   * requests in flight, the timer is only for the next round: the end of a request calls this
+   * function again. */
   if (belay__refiller_fills(refiller) && next != BELAY__NEVER)
     belay__timer_set(belay, BELAY__RANK_OTHER, &refiller->timer, next);
 }
