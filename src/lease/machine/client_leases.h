@@ -76,7 +76,8 @@ const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *cl
 /* Drops one reference to the copy. */
 void belay__lease_config_release(const belay__lease_config_t *config);
 
-/* Add a member of a lease to the client, or remove it. Each counts as one object of the client. */
+/* Adds a member of a lease to the client, or removes it. Each member counts as one object of the
+ * client. */
 void belay__client_leases_add(belay_client_t *client, belay__list_t *member);
 void belay__client_leases_remove(belay_client_t *client, belay__list_t *member);
 

@@ -42,7 +42,8 @@ uint64_t belay__lease_remaining(const belay__lease_t *lease) {
 
 /* ---- the timer ---- */
 
-/* The time for which the timer is set because of the deadline: now if no quorum keeps the lease. */
+/* Returns the time at which the deadline fires the timer: now if no quorum keeps the lease,
+ * BELAY__NEVER if the deadline does not count. */
 static uint64_t expiry_of(const belay__lease_t *lease) {
   if (!lease->expires)
     return BELAY__NEVER;

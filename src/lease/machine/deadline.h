@@ -25,19 +25,21 @@ uint64_t belay__lease_remaining(const belay__lease_t *lease);
  * ahead. */
 bool belay__lease_set_expiry(belay__lease_t *lease);
 
-/* Sets `due`, which the timer stands for in addition to the deadline, or clears it. */
+/* belay__lease_set_timer() sets `due`, the time of the next action; belay__lease_stop_timer()
+ * clears `due`. The timer fires at the earlier of `due` and the deadline. */
 void belay__lease_set_timer(belay__lease_t *lease, uint64_t when);
 void belay__lease_stop_timer(belay__lease_t *lease);
 
-/* The time for which belay__lease_set_timer() was called, or earlier: a deadline that was ahead of
- * it in between counts too. BELAY__NEVER: none. */
+/* Returns `due`, or an earlier time if the timer was set to a deadline before `due` in the
+ * meantime. BELAY__NEVER: `due` is not set. */
 uint64_t belay__lease_due(const belay__lease_t *lease);
 
-/* Stops the timer for both. */
+/* Stops the timer for `due` and for the deadline. */
 void belay__lease_stop_timers(belay__lease_t *lease);
 
-/* The timer fired. Sets *event to BELAY__EV_EXPIRY if the deadline has passed, to BELAY__EV_TIMER
- * if `due` has come. False, and no event, if the deadline was moved. */
+/* Finds the event of a timer that fired. Sets *event to BELAY__EV_EXPIRY if the deadline has
+ * passed, to BELAY__EV_TIMER if `due` has come. False, without an event, if the timer was set only
+ * for a deadline that has moved. */
 bool belay__lease_fired(belay__lease_t *lease, belay__lease_event_t *event);
 
 /* ---- renewals ---- */

@@ -186,7 +186,7 @@ typedef struct belay__exchange {
 typedef struct belay__wake belay__wake_t;
 
 #define BELAY__NOTIFIED_UNKNOWN UINT32_MAX
-/* Values of lease->notified from here on mean that the number of connections is unknown. */
+/* Values of lease->active->notified from here on mean that the number of connections is unknown. */
 #define BELAY__NOTIFIED_UNKNOWN_MIN (INT32_MAX - 1)
 
 /* The part of a lease that is under way: an acquire, a round, a wait in a queue. A held lease is
@@ -221,13 +221,14 @@ typedef struct belay__active {
   uint32_t notified;
   uint32_t found_held; /* consecutive attempts that found the lease held */
   uint32_t releases;   /* wake-ups by BELAY__WOKEN_ALL since the wait of this client began */
-  belay__token_t granted_token; /* with shares_grant: the token of the other lease */
+  /* with shares_grant: token of the lease whose grant gave the turn */
+  belay__token_t granted_token;
   uint8_t round;
   /* The belay__extend_as_t of the current round's command. It stays until the next round, because a
    * reply after the decision still refers to the command that was sent. */
   uint8_t sent_mode;
   uint8_t proposals;  /* fencing numbers that were proposed for this grant */
-  uint8_t yield;      /* with turn_queued: the belay__yield_t for the event */
+  uint8_t yield;      /* with turn_queued: the belay__yield_t for BELAY__EV_TURN */
   bool acquiring : 1; /* QUEUED to GRANTED */
   bool woken : 1;     /* true if a wake-up came since the attempt was sent */
   /* WAITING: true if a wake-up was used to set the time of the next attempt */
@@ -290,7 +291,7 @@ static inline bool belay__lease_is_held(const belay__lease_t *lease) {
   return lease->state == BELAY__LEASE_HELD || lease->state == BELAY__LEASE_EXTENDING;
 }
 
-/* The client of a member; the clients of a lease are on one loop. */
+/* Returns the client of member i. All clients of a lease are on one loop. */
 static inline belay_client_t *belay__lease_client(const belay__lease_t *lease, unsigned i) {
   return lease->config->clients[i];
 }
@@ -316,7 +317,7 @@ static inline belay_client_t *belay__member_client(const belay__member_t *member
   return belay__lease_client(belay__member_lease(member), member->index);
 }
 
-/* The member's exchange; the lease is active. */
+/* Returns the member's exchange. The lease must be active. */
 static inline belay__exchange_t *belay__member_exchange(const belay__member_t *member) {
   return &belay__member_lease(member)->active->exchange[member->index];
 }
@@ -337,7 +338,8 @@ static inline void belay__lease_report(belay__lease_t *lease, belay__lease_event
   belay__lease_leases(lease)->machine->step(lease, event, arg);
 }
 
-/* The fencing number, or the proposed number; 0: none. It has memory only with `fencing`. */
+/* Returns the fencing number, or the number that is proposed; 0: none. The number has memory only
+ * with `fencing`. */
 static inline uint64_t belay__lease_fence(const belay__lease_t *lease) {
   return lease->config->fencing ? *(const uint64_t *)(const void *)&lease->member[lease->members]
                                 : 0;
@@ -353,7 +355,7 @@ static inline size_t belay__lease_fence_size(const belay__lease_config_t *config
   return config->fencing ? sizeof(uint64_t) : 0;
 }
 
-/* The key, followed by the kind's `extra` and by the label. */
+/* Returns the key, which the kind's `extra` and the label follow in memory. */
 static inline const char *belay__lease_key(const belay__lease_t *lease) {
   const char *behind = (const char *)&lease->member[lease->members];
   return lease->config->kind->many ? *(const char *const *)(const void *)behind
@@ -409,10 +411,12 @@ static inline uint64_t belay__earlier(uint64_t a, uint64_t b) {
 void belay__lease_end(belay__lease_t *lease, int status);
 void belay__lease_end_extend(belay__lease_t *lease, int status);
 
-/* Takes the memory of lease->active, unless the lease is active. False if memory is out. */
+/* Makes a dormant lease active: takes the memory of lease->active. Does nothing if the lease is
+ * active already. False if memory is out. */
 bool belay__lease_activate(belay__lease_t *lease);
 
-/* Begins an acquire: lease->active has no trace of earlier operations. False if memory is out. */
+/* Makes the lease active for a new acquire, and clears what earlier operations left in
+ * lease->active. False if memory is out. */
 bool belay__lease_activate_acquire(belay__lease_t *lease, uint64_t wait_until);
 
 /* Gives back the memory of lease->active if nothing is under way: in IDLE, LOST and CLOSED; in HELD

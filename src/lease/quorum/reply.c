@@ -133,7 +133,8 @@ static int read_released(belay__member_t *member, const belay__call_t *call,
   return n > 0 ? 0 : BELAY_ENOTOWNER;
 }
 
-/* Reads the reply of a READ round. The lease's number becomes the largest one of all replies. */
+/* Reads the reply of a READ round. The lease's fencing number becomes the largest number of all
+ * replies. */
 static int read_number(belay__member_t *member, const belay__result_t *result) {
   belay__lease_t *lease = belay__member_lease(member);
   uint64_t number;

@@ -134,7 +134,8 @@ void belay__round_won(belay__lease_t *lease) {
 
 /* ---- undo ---- */
 
-/* Abandons the member's calls. Returns a pending release instead, for the undo. */
+/* Abandons the member's calls, except a pending release: returns it for the undo. NULL: there is no
+ * pending release. */
 static belay__call_t *leave_calls(belay__member_t *member) {
   belay__exchange_t *exchange = belay__member_exchange(member);
   bool releases = belay__member_lease(member)->active->round == BELAY__ROUND_RELEASE;

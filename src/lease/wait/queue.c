@@ -93,7 +93,7 @@ bool belay__queue_join(belay__lease_t *lease, bool try) {
       lease->in_queue = true;
     return false;
   }
-  if (!belay__lease_activate(first)) /* the same without memory for the ring */
+  if (!belay__lease_activate(first)) /* without memory for the ring, the lease stands alone, too */
     return false;
   /* The place before the first lease is the last one of the ring. */
   belay__list_insert_before(&first->active->queue_node, &lease->active->queue_node);
