@@ -77,7 +77,7 @@ static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
     belay__round_won(lease);
     change_mode(lease);
     if (belay__lease_remaining(lease) == 0)
-      return BELAY__LEASE_HELD; /* the deadline has passed; the expiry timer is due */
+      return BELAY__LEASE_HELD; /* the deadline has passed, and the timer is due */
     schedule_renewal(lease);
   } else {
     not_extended(lease, status);

@@ -41,17 +41,17 @@ typedef struct belay__kind {
   /* true if a holder can pass the lease to the next lease in its client's queue */
   bool hands_over;
   bool owned;   /* true if the value of the key is belay__lease_extra(), not a token */
-  bool tickets; /* true if waiters have places in a queue on the server, by lease->ticket */
+  bool tickets; /* true if waiters have places in a queue on the server, by lease->active->ticket */
 
-  /* Builds the command that takes the lease. With hands_over, and if lease->partner is not NULL,
-   * the command takes the lease from the partner's token. */
+  /* Builds the command that takes the lease. With hands_over, and if lease->active->partner is not
+   * NULL, the command takes the lease from the partner's token. */
   void (*acquire)(const belay__lease_t *lease, belay__call_t *call);
 
   /* Reads the reply to `acquire`. Returns 0 (granted), BELAY_EHELD, BELAY_EPROTO or another error.
    * With BELAY_EHELD, *holder_ms is the time in ms after which another attempt can succeed without
    * a message, if known: the rest of the holder's ttl, or for a fair kind the time until the first
-   * waiter loses its place. If the script assigns a fencing number, `acquired` sets
-   * lease->fence. */
+   * waiter loses its place. If the script assigns a fencing number, `acquired` stores it
+   * (belay__lease_set_fence()). */
   int (*acquired)(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                   int64_t *holder_ms);
 

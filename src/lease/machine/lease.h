@@ -48,8 +48,8 @@
  *
  * The deadline is the time until which a quorum of members keeps the lease. For one member, this is
  * the time of the send of its last confirmed acquire or extend, plus the ttl, less the drift. The
- * time of the send is read just before the first byte is written. The expiry timer is set to the
- * deadline in FENCING, GRANTED, HELD and EXTENDING. After a stall of the loop, the timer fires
+ * time of the send is read just before the first byte is written. In FENCING, GRANTED, HELD and
+ * EXTENDING, the timer also stands for the deadline. After a stall of the loop, the timer fires
  * before all other events.
  *
  * FENCING proposes a number to all members, and ends when a quorum has accepted the number. A READ
@@ -92,8 +92,8 @@ typedef enum belay__lease_event {
   BELAY__EV_CANCEL,   /* the owner cancels the acquire */
   BELAY__EV_CLOSE,    /* the owner or the client closes the handle */
   BELAY__EV_ANSWER,   /* a member, or the partner of a hand-over, has a result */
-  BELAY__EV_TIMER,    /* lease->timer fired */
-  BELAY__EV_EXPIRY,   /* lease->expiry fired: the local deadline passed */
+  BELAY__EV_TIMER,    /* lease->timer fired because `due` has come */
+  BELAY__EV_EXPIRY,   /* lease->timer fired because the local deadline has passed */
   BELAY__EV_NOTIFIED, /* the task is about to notify the owner of the end of lease->op */
   BELAY__EV_UNDONE    /* an undo that CLOSING waits for ended */
 } belay__lease_event_t;

@@ -222,7 +222,8 @@ static void report_answer(belay__member_t *member) {
 }
 
 /* True if the deadline of a held lease has passed. After a stop of the process, replies can be read
- * before the expiry timer fires. They do not count: a lease that has ended stays ended. */
+ * before the timer fires for the deadline. These replies do not count: a lease that has ended stays
+ * ended. */
 static bool is_over(const belay__lease_t *lease) {
   return belay__lease_is_held(lease) && belay__lease_remaining(lease) == 0;
 }
