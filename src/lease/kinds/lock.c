@@ -13,7 +13,7 @@ struct belay_lock {
   belay_lock_cb op_cb;
   belay_lock_close_cb close_cb;
   void *data;
-  belay__lease_t lease; /* followed by more members, and what belay__lease_t names */
+  belay__lease_t lease; /* followed by more members and by the parts that belay__lease_t names */
 };
 
 /* Size of a lock without its key, the kind's extra and the label. */

@@ -144,7 +144,7 @@ typedef enum belay__extend_as {
   BELAY__EXTEND_AS_UPGRADE /* sent by a reader */
 } belay__extend_as_t;
 
-/* The lease on one node: what a held lease needs. */
+/* The lease on one node: the fields that a held lease needs, too. */
 typedef struct belay__member {
   belay__list_t node; /* entry in the client's list of members */
   /* Time until which this node keeps the lease, in ns. 0: the node is not known to keep it. */
