@@ -40,10 +40,20 @@ static void on_ended(belay_lock_t *lock, int status) {
   crowd->ended++;
 }
 
-/* A client has its connection, and what it needs once, after a first lock. */
+static unsigned grants(const contender_t *c) {
+  belay_lock_tally_t tally;
+  belay_lock_tally(c->lock, &tally);
+  return tally.votes[BELAY_VOTE_GRANTED];
+}
+
+/* Takes a first lock on all nodes. After it each client is connected, and has the memory that it
+ * needs once. */
 static void prepare(nodes_t *nodes) {
-  contender_t *c = nodes_contender(nodes, "first", NULL);
-  assert_ok(try_lock(c), release(c), close_lock(c));
+  belay_lock_options_t options = unhurried_options(600000);
+  contender_t *c = nodes_contender(nodes, "first", &options);
+  assert_error(try_lock(c), 0);
+  env_until(nodes->env, grants(c) == nodes->n);
+  assert_ok(release(c), close_lock(c));
   env_settle(nodes->env);
 }
 
