@@ -192,7 +192,9 @@ static void build_extend(const belay__lease_t *lease, belay__call_t *call, bool 
 }
 
 static void build_release(const belay__lease_t *lease, belay__call_t *call) {
-  belay__release_t release = {.notify = lease->config->notify, .separate_publish = true};
+  /* A call that is sent again publishes by itself: it may have been sent without a PUBLISH. */
+  belay__release_t release = {.notify = lease->config->notify,
+                              .separate_publish = call->state == BELAY__CALL_BUILDING};
   release.token_len = belay__lease_token(lease, release.token);
   if (lease->active->partner !=
       NULL) /* a hand-over may have moved the lock to the partner's token */

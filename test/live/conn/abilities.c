@@ -406,6 +406,35 @@ TEST(release_with_notification) {
   }
 }
 
+/* The second connection's server refuses the first command for now. */
+static void hang_up_then_refuse(fake_link_t *link, const char *const *words, size_t count,
+                                void *arg) {
+  if (fake_link_number(link) != 2 || fake_is_handshake(words) || fake_link_command(link) != 1) {
+    hang_up_then_answer(link, words, count, arg);
+    return;
+  }
+  recorder_t *recorder = arg;
+  pthread_mutex_lock(&recorder->mutex);
+  note_command(recorder, words, count);
+  pthread_mutex_unlock(&recorder->mutex);
+  fake_say(link, "-BUSY Redis is busy running a script.\r\n");
+}
+
+/* A release begins without a connection, by the script, which publishes. It is sent again when
+ * compare-and-delete is known. That command alone would wake nobody. */
+TEST_IN(release_sent_again_still_notifies, recorder,
+        recorder_open_with((recorder_t){0}, "delifeq", hang_up_then_refuse)) {
+  (void)known_contender(recorder);
+  contender_t *c = contender_new(recorder->env, "door", NULL);
+  assert_error(try_lock(c), 0);
+  expect_recorded(recorder, "an acquire", "SET");
+  assert_error(begin_ping(recorder->env), 0);
+  env_until(recorder->env, client_stats(recorder->env).drops == 1);
+  assert_error(release(c), 0);
+  env_settle(recorder->env);
+  expect_recorded(recorder, "a release", "script");
+}
+
 TEST_IN(undo_by_compare_and_delete, recorder, recorder_open((recorder_t){0}, "delex")) {
   contender_t *c = known_contender(recorder);
   pthread_mutex_lock(&recorder->mutex);
