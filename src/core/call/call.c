@@ -11,6 +11,10 @@
 #define LINE_SHOWN ((size_t)80) /* bytes of a script line that a detail shows */
 #define HOPS_MAX 5
 
+_Static_assert(HOPS_MAX < 8, "more redirections than 3 bits count");
+_Static_assert(BELAY__LANES <= 4, "more connection classes than 2 bits tell apart");
+_Static_assert(1 + BELAY__DELEX < 8, "more features than 3 bits tell apart");
+
 /* ---- ends ---- */
 
 /* Return the address of the call's number, which follows the room of the node. Only calls of a
@@ -37,6 +41,16 @@ static void trace_call(const belay__call_t *call, belay_trace_event_t event,
   client->trace(client->trace_ctx, &t);
 }
 
+static void run_done(belay__call_t *call, const belay__result_t *result) {
+  belay__call_cb done = call->done;
+  call->done = NULL;
+  if (done == NULL)
+    return;
+  if (call->place != NULL)
+    *call->place = NULL;
+  done(call, result);
+}
+
 static void notify_owner(belay__call_t *call, const belay__result_t *result) {
   belay_client_stats_t *stats = &call->client->stats;
   uint64_t *const counts[] = {
@@ -47,13 +61,7 @@ static void notify_owner(belay__call_t *call, const belay__result_t *result) {
   };
   (*counts[result->outcome])++;
   trace_call(call, BELAY_TRACE_DONE, result->outcome, result->error);
-  belay__call_cb done = call->done;
-  call->done = NULL;
-  if (done == NULL)
-    return;
-  if (call->place != NULL)
-    *call->place = NULL;
-  done(call, result);
+  run_done(call, result);
 }
 
 /* End the call: run `done`, which a LATE call has only if it got another owner. Then give the call
@@ -63,11 +71,7 @@ static void finish_call(belay__call_t *call, const belay__result_t *result) {
     if (result->outcome == BELAY_OUTCOME_REPLY)
       call->client->stats.settled_late++;
     trace_call(call, BELAY_TRACE_SETTLED, result->outcome, result->error);
-    belay__call_cb done = call->done;
-    if (done != NULL && call->place != NULL)
-      *call->place = NULL;
-    if (done != NULL)
-      done(call, result);
+    run_done(call, result);
   } else {
     notify_owner(call, result);
   }
@@ -78,9 +82,11 @@ static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error)
   finish_call(call, &(belay__result_t){.outcome = outcome, .error = error});
 }
 
-/* Notify the owner of UNKNOWN; the reply may still arrive. */
+/* Notify the owner of UNKNOWN; the reply may still arrive. From now on the owner may be gone, or
+ * have other plans: it is not asked for the command again. */
 static void be_late(belay__call_t *call, int error) {
   call->state = BELAY__CALL_LATE;
+  call->lean = false;
   notify_owner(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = error});
 }
 
