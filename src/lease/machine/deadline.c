@@ -101,9 +101,10 @@ bool belay__lease_fired(belay__lease_t *lease, belay__lease_event_t *event) {
 /* ---- renewals ---- */
 
 bool belay__lease_renews(const belay__lease_t *lease) {
-  uint64_t held_ms = (belay__lease_now(lease) - lease->held_since) / BELAY__MS;
-  return lease->config->renew &&
-         (lease->config->max_hold == BELAY_FOREVER || held_ms < (uint64_t)lease->config->max_hold);
+  int64_t max_hold = lease->config->max_hold;
+  if (!lease->config->renew || max_hold == BELAY_FOREVER)
+    return lease->config->renew;
+  return (belay__lease_now(lease) - lease->held_since) / BELAY__MS < (uint64_t)max_hold;
 }
 
 /* Time from a confirmed send to the next renewal: at least a tenth of the ttl, and at most half of

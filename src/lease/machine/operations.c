@@ -35,11 +35,15 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
 }
 
 int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
-  if (!belay__lease_is_held(lease) || belay__lease_remaining(lease) == 0)
-    return BELAY_ENOTOWNER;
-  lease->op = BELAY__PENDING;
-  belay__lease_step(lease, BELAY__EV_RELEASE, (uint64_t)timeout_ms);
-  return 0;
+  belay_t *belay = belay__lease_belay(lease);
+  bool stopped = belay__stop_clock(belay); /* one reading for the check and the step */
+  bool held = belay__lease_remaining(lease) > 0;
+  if (held) {
+    lease->op = BELAY__PENDING;
+    belay__lease_step(lease, BELAY__EV_RELEASE, (uint64_t)timeout_ms);
+  }
+  belay__start_clock(belay, stopped);
+  return held ? 0 : BELAY_ENOTOWNER;
 }
 
 int belay__lease_extend(belay__lease_t *lease, int64_t ttl_ms, int64_t timeout_ms) {
