@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #ifdef __linux__
+#include <sys/random.h>
 #include <sys/timerfd.h>
 #define ALARM_CLOCK CLOCK_BOOTTIME
 #else
@@ -214,14 +215,23 @@ void belay__host_flush_cancel(belay__flush_t *flush) {
 
 /* ---- random bytes ---- */
 
+/* libuv needs a system call for each 256 bytes. */
+static int draw(void *buffer, size_t len) {
+#ifdef __linux__
+  if (getrandom(buffer, len, 0) == (ssize_t)len)
+    return 0;
+#endif
+  return uv_random(NULL, NULL, buffer, len, 0, NULL) == 0 ? 0 : BELAY_ESYSTEM;
+}
+
 static int host_random(belay_t *belay, void *buffer, size_t len) {
   belay__host_t *host = (belay__host_t *)belay;
   if (len > sizeof host->entropy)
-    return uv_random(NULL, NULL, buffer, len, 0, NULL) == 0 ? 0 : BELAY_ESYSTEM;
+    return draw(buffer, len);
   if (host_forked(belay))
     return BELAY_EFORK; /* the buffered bytes belong to the parent process */
   if (host->entropy_left < len) {
-    if (uv_random(NULL, NULL, host->entropy, sizeof host->entropy, 0, NULL) != 0)
+    if (draw(host->entropy, sizeof host->entropy) != 0)
       return BELAY_ESYSTEM;
     host->entropy_left = sizeof host->entropy;
   }

@@ -105,7 +105,6 @@ static bool append_command(belay__connection_t *connection, size_t n) {
   add_number(&connection->transport, uniform ? -(long)n : (long)n);
   for (size_t i = 0; i < lists; i++)
     belay__transport_extend(&connection->transport, parts[i].args, parts[i].args_len);
-  /* The flush threshold counts calls: the batch is as much work for the server as n commands. */
   connection->transport.unflushed += (unsigned)n - 1;
   return true;
 }
@@ -132,7 +131,7 @@ static void send_together(belay__connection_t *connection, size_t n) {
   reset(&connection->batch);
   if (!had_replies_due || !belay__timer_is_set(&connection->timer))
     belay__connection_watch(connection);
-  belay__transport_commit(&connection->transport);
+  belay__transport_commit(&connection->transport, connection->in_flight);
 }
 
 /* Sends the calls one by one: a batch of fewer than BELAY__CALL_BATCH_MIN calls is not faster.
@@ -187,6 +186,17 @@ static uint64_t bit_of(const belay__call_t *call) {
   return UINT64_C(1) << (call->route ^ call->route >> 14) % 64;
 }
 
+/* Queues the batch's flush ahead of the transport's, so that both need one write. */
+static void flush_before_write(belay__connection_t *connection) {
+  belay__host_t *host = connection->server->settings->host;
+  belay__flush_t *write = &connection->transport.flush;
+  bool queued = !belay__list_empty(&write->node);
+  belay__host_flush_cancel(write);
+  belay__host_flush_soon(host, &connection->batch.flush);
+  if (queued)
+    belay__host_flush_soon(host, write);
+}
+
 bool belay__call_batch_add(belay__connection_t *connection, belay__call_t *call) {
   belay__call_batch_t *batch = &connection->batch;
   if (!may_join(connection, call))
@@ -199,7 +209,7 @@ bool belay__call_batch_add(belay__connection_t *connection, belay__call_t *call)
   if (batch->len == 0) {
     batch->keys = parts.keys_count;
     batch->args = parts.args_count;
-    belay__host_flush_soon(connection->server->settings->host, &batch->flush);
+    flush_before_write(connection);
   }
   belay__list_remove(&call->node);
   belay__list_push(&batch->calls, &call->node);

@@ -56,7 +56,7 @@ bool belay__connection_dispatch(belay__connection_t *connection, belay__call_t *
 
 void belay__connection_dispatched(belay__connection_t *connection, bool all) {
   if (all)
-    belay__transport_commit(&connection->transport);
+    belay__transport_commit(&connection->transport, connection->in_flight);
   else if (belay__transport_is_open(
                &connection->transport)) /* else arrived replies are still read */
     belay__transport_break(&connection->transport, BELAY_ENOMEM);
@@ -122,7 +122,7 @@ void belay__connection_resend(belay__connection_t *connection, belay__call_t *ca
     if (!connection->transport.write_closed)
       belay__transport_drop(&connection->transport, BELAY_ENOMEM);
   }
-  belay__transport_commit(&connection->transport);
+  belay__transport_commit(&connection->transport, connection->in_flight);
 }
 
 /* True if the server has lost a script. It has then lost all of them (SCRIPT FLUSH, restart).

@@ -4,14 +4,9 @@
 #include <hiredis/sds.h>
 #include <openssl/crypto.h>
 
+#include "redis/net/early_write.h"
 #include "redis/net/socket.h"
 
-/* Number of commands that are written before the end of the loop's turn. If the server is idle,
- * an early write lets it work while this process does. If it is busy, or if other connections
- * are busy too, each system call costs more than it gains: then the number grows with their
- * square. */
-#define FLUSH_AFTER 2
-#define FLUSH_SHARE 8               /* due replies for each further command */
 #define ROOM_KEPT ((size_t)1 << 16) /* bytes of an empty buffer that are kept */
 #define BACKLOG ((uint64_t)1 << 20) /* bytes after which the buffer counts as full */
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
@@ -313,9 +308,13 @@ static void flush_now(belay__transport_t *transport) {
   belay__socket_watch(transport->handle, done ? UV_READABLE : UV_READABLE | UV_WRITABLE, on_poll);
 }
 
+/* Writes at the end of a turn, and measures the time of the write. */
 static void on_flush(belay__flush_t *flush) {
   belay__transport_t *transport = BELAY__CONTAINER(flush, belay__transport_t, flush);
+  uint64_t written = transport->written, began = belay__now(&transport->host->base);
   flush_now(transport);
+  if (transport->written != written)
+    belay__smooth(&transport->write_ns, belay__now(&transport->host->base) - began);
   if (transport->broken)
     belay__transport_drop(transport, transport->error);
 }
@@ -336,22 +335,24 @@ void belay__transport_extend(belay__transport_t *transport, const char *data, si
   transport->appended += len;
 }
 
-/* True if enough is buffered to write before the end of the turn. Connections that write in this
- * turn count as busy, up to the number that matters. */
-static bool is_due(const belay__transport_t *transport) {
+static size_t count_writers(const belay__transport_t *transport) {
   const belay__list_t *all = &transport->host->flushes;
-  size_t enough = FLUSH_AFTER + transport->replies_due / FLUSH_SHARE, n = 1;
-  for (const belay__list_t *node = all->next; node != all && transport->unflushed >= enough * n * n;
-       node = node->next)
+  size_t n = 1;
+  for (const belay__list_t *node = all->next; node != all; node = node->next)
     n += node != &transport->flush.node &&
          BELAY__CONTAINER(node, belay__flush_t, node)->run == on_flush;
-  return transport->unflushed >= enough * n * n;
+  return n;
 }
 
-void belay__transport_commit(belay__transport_t *transport) {
+void belay__transport_commit(belay__transport_t *transport, size_t in_flight) {
+  const belay_t *belay = &transport->host->base;
+  size_t unwritten = transport->unflushed;
+  belay__early_write_t now = {unwritten, in_flight > unwritten ? in_flight - unwritten : 0,
+                              belay->tasks_len, belay->task_ns, transport->write_ns};
   if (transport->ac != NULL && transport->ac->c.err != 0)
     belay__transport_break(transport, BELAY_ENOMEM);
-  else if (is_due(transport))
+  else if (belay__early_write_pays(&now, 1) &&
+           belay__early_write_pays(&now, count_writers(transport)))
     flush_now(transport);
 }
 
@@ -371,7 +372,7 @@ void belay__transport_command(belay__transport_t *transport, redisCallbackFn *fn
   }
   if (!ok)
     belay__transport_break(transport, BELAY_ENOMEM);
-  belay__transport_commit(transport);
+  belay__transport_commit(transport, SIZE_MAX);
 }
 
 void belay__transport_send(belay__transport_t *transport, size_t argc, const char *const *argv,
@@ -474,7 +475,7 @@ static void on_verified(belay__transport_t *transport) {
   transport->state = BELAY__TRANSPORT_TLS_CONFIRM;
   if (!belay__transport_append(transport, on_answer, NULL, ping, sizeof ping - 1))
     belay__transport_break(transport, BELAY_ENOMEM);
-  belay__transport_commit(transport);
+  belay__transport_commit(transport, SIZE_MAX);
 }
 
 static void on_step(belay__job_t *step) {

@@ -13,8 +13,8 @@
  * many handshakes do not stall the loop.
  *
  * Writing: commands are appended to hiredis's buffer, and the transport is on the host's flush
- * list. It is flushed before the loop sleeps and right after it wakes. A few commands are
- * written at once, so that an idle server starts early. Read interest is armed once and stays;
+ * list. It is flushed before the loop sleeps and right after it wakes, or earlier where that
+ * gains time (early_write.h). Read interest is armed once and stays;
  * write interest exists only after a partial write.
  *
  * The end: the connection is reset rather than closed. hiredis calls back every unanswered
@@ -60,7 +60,9 @@ struct belay__transport {
   int system_error;
   /* In on_closed: the error as text if the server was never in use; NULL: no text. */
   const char *cause;
-  unsigned unflushed; /* commands since the last write */
+  /* Commands since the last write. The calls of a batch count one by one. */
+  unsigned unflushed;
+  uint64_t write_ns; /* smoothed time of a write; 0: none yet */
   enum {
     BELAY__TRANSPORT_TLS_HANDSHAKE,
     BELAY__TRANSPORT_TLS_CONFIRM,
@@ -110,9 +112,10 @@ void belay__transport_extend(belay__transport_t *transport, const char *data, si
  * memory is out, the transport ends. */
 void belay__transport_send(belay__transport_t *transport, size_t argc, const char *const *argv,
                            const size_t *lens, bool asks);
-/* Ends an append: checks for memory, because hiredis reports no failed append, and writes if enough
- * is buffered. Call it after the command was counted. */
-void belay__transport_commit(belay__transport_t *transport);
+/* Ends an append: checks for memory, because hiredis reports no failed append, and writes early if
+ * that gains time. in_flight: number of appended calls that await a reply; SIZE_MAX: the command
+ * need not leave early. */
+void belay__transport_commit(belay__transport_t *transport, size_t in_flight);
 
 /* Called in a callback: returns the reply and counts it. NULL if the transport is ending. */
 const belay__reply_t *belay__transport_take_reply(belay__transport_t *transport, void *object);

@@ -9,6 +9,8 @@
 
 #include "core/call/error_text.h"
 
+#define TASKS_MEASURED 4 /* number of queued tasks from which on their time is measured */
+
 static void *plain_alloc(void *ctx, size_t size) {
   (void)ctx;
   return malloc(size);
@@ -206,11 +208,16 @@ bool belay__enter(belay_t *belay) {
 
 void belay__leave(belay_t *belay) {
   assert(belay->entered);
+  bool measured = belay->tasks_len >= TASKS_MEASURED;
+  uint64_t began = measured ? belay__now(belay) : 0, before = belay->stats.callbacks;
   run_tasks(belay);
   belay->entered = 0;
   if (belay->tasks_len > 0)
     belay->host->wake_soon(belay);
-  if (belay->armed <= belay__now(belay))
+  uint64_t now = belay__now(belay), ran = belay->stats.callbacks - before;
+  if (measured && ran > 0) /* an expiry may have removed the tasks */
+    belay__smooth(&belay->task_ns, (now - began) / ran);
+  if (belay->armed <= now)
     belay->armed = BELAY__NEVER; /* the wake-up at this time has fired, or is about to fire */
   arm_host_timer(belay, earliest(belay));
 }

@@ -65,6 +65,7 @@ struct belay {
   uint64_t armed; /* Wake-up time that the host has, in nanoseconds */
   belay__list_t tasks, urgent;
   size_t tasks_len;
+  uint64_t task_ns;    /* Smoothed time of a task, in nanoseconds; 0: not measured yet */
   unsigned entered;    /* 1 between belay__enter() and belay__leave() */
   uint64_t entered_at; /* Time of the last belay__enter(), in nanoseconds */
   size_t alive;        /* Number of reasons to keep the loop alive */
@@ -126,6 +127,17 @@ static inline void belay__start_clock(belay_t *belay, bool stopped) {
   belay->stopped = stopped;
   if (!stopped)
     belay->moment = 0;
+}
+
+/* Add a measurement to a smoothed time, where it counts for an eighth. An outlier, such as a time
+ * in which the process did not run, counts as at most twice the smoothed time. 0: no measurement
+ * yet. */
+static inline void belay__smooth(uint64_t *smoothed, uint64_t ns) {
+  uint64_t now = *smoothed;
+  if (now == 0)
+    *smoothed = ns;
+  else
+    *smoothed = now - now / 8 + (ns < 2 * now ? ns : 2 * now) / 8;
 }
 
 /* Return the time at which the loop entered belay; outside an entry, the present time. Use this
