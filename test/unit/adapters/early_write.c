@@ -30,7 +30,7 @@ TEST(slow_tasks_do_not_delay_the_first_call) {
   belay__early_write_t now = half_done;
   now.unwritten = 1;
   assert_false(belay__early_write_pays(&now, 1));
-  now.task_ns = 1000 * 1000;
+  now.task_ns = 1000000;
   assert_true(belay__early_write_pays(&now, 1));
 }
 
