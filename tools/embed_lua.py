@@ -64,13 +64,17 @@ def writes(call):
 def clean_lines(text):
     """The number of lines before the first call that may write; None: there is no such call. A
     function ends them too, because it may be called after a write, unless it is included and calls
-    no command; so does a loop around the call."""
+    no command; so does a loop around the call. The contention flag of a lock does not count: it is
+    a hint, and a release repeats what failed because of it."""
     called = r"p?call\(([^,)]*)"
+    flag = r"redis\.pcall\(.*'::contended'"
+    text = re.sub(flag, "", text)
     if not any(map(writes, re.findall(called, re.sub(r"--.*", "", text)))):
         return None
     for path in INCLUDES.glob("*.lua"):
-        if "call(" not in included(path.stem):
-            text = text.replace(included(path.stem), "\n" * included(path.stem).count("\n"))
+        part = re.sub(flag, "", included(path.stem))
+        if "call(" not in part:
+            text = text.replace(part, "\n" * part.count("\n"))
     loops = []  # open loops: indentation, and number of the line before
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"--.*", "", line)

@@ -23,7 +23,8 @@ typedef struct belay_acl_options {
   const char *const *names;
   size_t names_count; /**< number of names; default 1 */
   /** Exact keys of locks outside of the namespace (belay_lock_options_t.key), 1 to 1024 bytes
-   * without white space. Their wake-up channels are permitted too. Default none. */
+   * without white space. Their contention flags and wake-up channels are permitted too. Default
+   * none. */
   const char *const *keys;
   size_t keys_count; /**< number of keys, at most 64; default 0 */
   /** Database, 0 to 65535; default 0. If it is not 0, SELECT of it is permitted. */

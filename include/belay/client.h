@@ -106,7 +106,8 @@ typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
  * NAMESPACE is namespace_parts, joined by "::". Further parts of an object have the same key, "::"
  * and a word. Example: the lock "orders/42" in the default namespace is the string
  * belay::lock::{orders/42}, whose value is the holder's token; its fencing number is
- * belay::lock::{orders/42}::fence. The braces keep all parts of one object in one cluster slot.
+ * belay::lock::{orders/42}::fence, and belay::lock::{orders/42}::contended exists while another
+ * client waits for it. The braces keep all parts of one object in one cluster slot.
  *
  * Escapes: in each part of the namespace, name and key, some bytes are written as % and two
  * upper-case hexadecimal digits. These are '%', '{', '}', bytes below 0x20, 0x7f, and ':' at an end

@@ -121,8 +121,10 @@ typedef enum belay_quarantine {
 
 /** Signal on which a waiter tries again. */
 typedef enum belay_wakeup {
-  /** A release publishes a message, and the waiter also polls. All waiters of a client share one
-   * connection for these messages; in a cluster one connection to each node. */
+  /** A release publishes a message if a waiter has set the contention flag, and the waiter also
+   * polls. The flag is a key beside the lock, with a ttl: the lock's key and "::contended". All
+   * waiters of a client share one connection for the messages; in a cluster one connection to each
+   * node. */
   BELAY_WAKE_NOTIFY,
   /** The waiter polls only. A release publishes nothing. */
   BELAY_WAKE_POLL
@@ -257,8 +259,8 @@ typedef struct belay_lock_options {
    *   - Waiters are served in the order in which their first attempts reach the server. A release
    *     wakes the first waiter only. There are no hand-overs inside a client.
    *   - All clients of the name must set it. A plain lock on the same name is excluded but does not
-   *     queue. The release of a fair lock does not wake a waiter of a plain one, which finds the
-   *     lock free at its next poll.
+   *     queue. The release of a fair lock does not wake a waiter of a plain one, nor the reverse.
+   *     The waiter finds the lock free at its next poll.
    *   - An attempt with a wait of 0 does not overtake any waiter, and does not queue.
    *   - The queue holds 100,000 waiters. Later waiters ask again until their time is over, and end
    *     with BELAY_EBUSY.

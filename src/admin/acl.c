@@ -276,8 +276,10 @@ static void put_namespace(text_t *text, const belay_acl_options_t *o, const char
 
 static void put_patterns(text_t *text, const belay_acl_options_t *o) {
   put_namespace(text, o, " ~");
-  for (size_t i = 0; i < o->keys_count; i++)
+  for (size_t i = 0; i < o->keys_count; i++) {
     put_pattern(text, " ~", o->keys[i], strlen(o->keys[i]), "");
+    put_pattern(text, " ~", o->keys[i], strlen(o->keys[i]), "::contended");
+  }
   if (o->server_version < CHANNELS_SINCE)
     return;
   put_namespace(text, o, " &");

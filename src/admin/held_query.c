@@ -109,17 +109,19 @@ static bool is_marked(const query_t *query, uint64_t mark) {
   return false;
 }
 
-/* Make the call with which the holder itself would release its token. */
+/* Make the call with which the holder itself would release its token. The message is for the holder
+ * too, so it is published even if no waiter has set the contention flag. */
 static belay__call_t *new_release(belay_client_t *client, const belay__held_key_t *key, bool owned,
                                   belay__held_token_t token) {
   static const char *const holds[BELAY__HELD_SUFFIXES_MAX] = {"::holds"};
   const belay__held_kind_t *how = &belay__held_kinds[key->kind];
   belay__call_t *call = belay__held_script(client, BELAY__CLASS_DATA, key,
                                            owned ? &belay__script_reentrant_release : how->release,
-                                           owned ? holds : how->release_suffixes, 3);
+                                           owned ? holds : how->release_suffixes, 4);
   belay__call_arg(call, token.token, token.len);
   belay__publish_arg(call, true);
   belay__call_arg(call, "", 0);
+  belay__call_arg(call, "1", 1);
   return call;
 }
 

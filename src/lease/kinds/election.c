@@ -91,6 +91,7 @@ static const belay__kind_t kind = {
     .extend_args = 1,
     .extend_more = extend_more,
     .release = &belay__script_lock_release,
+    .publishes_always = true,
     .client_queue = true,
     .acquire = acquire,
     .acquired = belay__lock_acquired,

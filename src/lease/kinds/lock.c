@@ -7,6 +7,7 @@
 
 #include "core/key/key.h"
 #include "lease/machine/deadline.h"
+#include "lease/wait/wake.h"
 #include "scripts.gen.h"
 
 struct belay_lock {
@@ -31,18 +32,14 @@ belay__lease_t *belay__lock_lease(const belay_lock_t *lock) {
 
 /* ---- the kind ---- */
 
-/* Indexes: the attempt receives a hand-over; the script counts the grants. */
-static const belay__script_t *const acquire_scripts[2][2] = {
-    {&belay__script_lock_acquire, &belay__script_lock_acquire_fenced},
-    {&belay__script_lock_hand_over, &belay__script_lock_hand_over_fenced},
-};
-
 /* True if an attempt without a hand-over uses the native SET NX GET: it is the first attempt of the
  * acquire, the server has the command, and no script must assign a fencing number. Later attempts
- * use the script, because its reply has the remaining time of the holder. */
+ * use the script, because it sets the contention flag, and its reply has the remaining time of the
+ * holder. If the client is subscribed already, so does the first one: no other attempt would follow
+ * its subscription at once. */
 static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
-  return lease->active->attempts <= 1 && !belay__lease_counts(lease) &&
-         belay__client_can(client, BELAY__SET_NX_GET);
+  return lease->active->attempts <= 1 && !belay__wake_is_waiter(lease) &&
+         !belay__lease_counts(lease) && belay__client_can(client, BELAY__SET_NX_GET);
 }
 
 static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
@@ -56,19 +53,31 @@ static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, lease->ttl);
 }
 
-static void acquire(const belay__lease_t *lease, belay__call_t *call) {
-  const belay__lease_t *from = lease->active->partner;
+static void receive(const belay__lease_t *lease, belay__call_t *call) {
   bool counts = belay__lease_counts(lease);
-  if (from == NULL && is_native(lease, call->client)) {
+  const belay__script_t *script =
+      counts ? &belay__script_lock_hand_over_fenced : &belay__script_lock_hand_over;
+  belay__lease_begin(lease, call, script, counts, (size_t)3 + counts);
+  belay__lease_put_token(lease->active->partner, call);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__lease_put_fence_ttl(lease, call);
+}
+
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
+  bool counts = belay__lease_counts(lease);
+  if (lease->active->partner != NULL) {
+    receive(lease, call);
+    return;
+  }
+  if (is_native(lease, call->client)) {
     acquire_natively(lease, call);
     return;
   }
-  belay__lease_begin(lease, call, acquire_scripts[from != NULL][counts], counts,
-                     (size_t)2 + (from != NULL) + counts);
-  if (from != NULL)
-    belay__lease_put_token(from, call);
-  belay__lease_put_token(lease, call);
-  belay__call_arg_int(call, lease->ttl);
+  const belay__script_t *script =
+      counts ? &belay__script_lock_acquire_fenced : &belay__script_lock_acquire;
+  belay__lease_begin_acquire(lease, call, script, 1);
+  belay__wake_put_flag_ttl(lease, call);
   belay__lease_put_fence_ttl(lease, call);
 }
 

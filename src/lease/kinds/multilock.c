@@ -29,6 +29,7 @@
 #include "core/call/publish.h"
 #include "lease/kinds/lock.h"
 #include "lease/machine/deadline.h"
+#include "lease/wait/wake.h"
 #include "scripts.gen.h"
 
 typedef enum state {
@@ -223,7 +224,8 @@ static bool holds_common_key(belay__lease_t *lease) {
 }
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
-  belay__lease_begin_acquire(lease, call, &belay__script_multi_acquire, 0);
+  belay__lease_begin_acquire(lease, call, &belay__script_multi_acquire, 1);
+  belay__wake_put_flag_ttl(lease, call);
 }
 
 static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,

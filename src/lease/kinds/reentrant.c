@@ -9,13 +9,15 @@
  * waiter of another owner. There is no quorum form: the servers could count different numbers of
  * holds and disagree about the last one. */
 #include "lease/kinds/lock.h"
+#include "lease/wait/wake.h"
 #include "scripts.gen.h"
 
 static const char *const suffixes[] = {"::holds", NULL};
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
-  belay__lease_begin_acquire(lease, call, &belay__script_reentrant_acquire, 1);
+  belay__lease_begin_acquire(lease, call, &belay__script_reentrant_acquire, 2);
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
+  belay__wake_put_flag_ttl(lease, call);
   belay__lease_put_fence_ttl(lease, call);
 }
 

@@ -32,8 +32,9 @@ typedef struct belay__kind {
    *
    * release: ARGV: the token, or '' for none; the publish command, or '' for none; and another
    * object to remove: '', a ticket, the token of the next holder, or TICKET+MS. TICKET+MS undoes
-   * a grant whose reply was lost: the ticket gets its place again, for MS milliseconds. Reply: 0:
-   * the token did not have the lease; n > 0: removed, and n - 1 connections got the message. */
+   * a grant whose reply was lost: the ticket gets its place again, for MS milliseconds. With
+   * publishes_always also '1'. Reply: 0: the token did not have the lease; n > 0: removed, and
+   * n - 1 connections got the message. */
   const belay__script_t *extend, *release;
 
   bool many;         /* true if the key is a list of keys: belay__many_next() */
@@ -42,6 +43,8 @@ typedef struct belay__kind {
   bool hands_over;
   bool owned;   /* true if the value of the key is belay__lease_extra(), not a token */
   bool tickets; /* true if waiters have places in a queue on the server, by lease->active->ticket */
+  /* true if `release` is that of the lock, but the waiters do not set the contention flag */
+  bool publishes_always;
 
   /* Builds the command that takes the lease. With hands_over, and if lease->active->partner is not
    * NULL, the command takes the lease from the partner's token. */

@@ -155,11 +155,13 @@ void belay__release_build(const belay__kind_t *kind, const char *key, size_t key
   if (plain && remove_natively(key, key_len, release, call))
     return;
   size_t keys = count_keys(kind, key, key_len);
-  belay__call_script(call, kind->release, keys, 3);
+  belay__call_script(call, kind->release, keys, (size_t)3 + kind->publishes_always);
   put_keys(kind, key, key_len, keys, call);
   belay__call_arg(call, release->token, release->token_len);
   belay__publish_arg(call, release->notify);
   belay__call_arg(call, release->other, release->other_len);
+  if (kind->publishes_always)
+    belay__call_arg(call, "1", 1);
 }
 
 bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply, int64_t *n) {

@@ -8,6 +8,35 @@
  *    message for all, or for our ticket --from a quorum (many keys: one)--+
  *    subscription confirmed, also again --on a quorum (many keys: all)----+--> BELAY__EV_WAKE
  *
+ * A plain lock, a member of a Redlock and a lock on several names publish only for waiters.
+ * A waiter announces itself by the contention flag, a key beside the lock:
+ *
+ *    waiter, subscribed:  acquire --held: the same script sets KEY::contended--> WAITING
+ *                            ^                                                      |
+ *                            +----------- message, poll, first confirmation --------+
+ *
+ *    holder:  release --one DEL removes the lock and the flag--+--two keys--> publishes
+ *                                                              +--one key--> does not
+ *
+ * So for each waiter one of these holds, until its attempt wins:
+ *
+ *   - the flag is set since its last attempt found the lock held;
+ *   - a release has removed the flag since, and its message is on the way: the waiter asks again,
+ *     and then either wins or sets the flag again for the next release;
+ *   - its attempt is on the way, or due: the first one after the subscription was confirmed finds a
+ *     lock that was released before, and sets the flag if it finds a later holder.
+ *
+ * Of several waiters, the first one that asks after a release sets the flag for all. A hand-over
+ * keeps it. The script renews the flag before half of its ttl is over, which is more than the time
+ * between two polls, so that few polls write. A flag that is lost (failover, eviction, an old
+ * server) costs its waiters the time until their next poll. A flag that is left over (the waiter
+ * died or gave up, the lock expired) costs one message. Neither concerns who holds the lock.
+ *
+ * Reentrant locks have the same key: their waiters set the flag, and their releases publish always.
+ * So do breaks, because holders listen for them; elections, whose observers set no flag; native
+ * compare-and-deletes, which see no flag; and a release that cannot reach the flag in a cluster. A
+ * fair release publishes if its queue has a waiter; waiters of fair locks set no flag.
+ *
  * A holder with notice_break and a watchdog has the same subscriptions. During a hold a message
  * comes from a break, or from a release by another holder. Each message and each confirmed
  * subscription makes the holder check the lease (BELAY__EV_CHECK). */
@@ -187,6 +216,17 @@ void belay__wake_watch(belay__lease_t *lease) {
   if (lease->config->notice_break && lease->config->renew && lease->active->wake == NULL &&
       !is_closing(lease))
     open_listeners(lease, true);
+}
+
+/* A member may send an acquire again after the decision. The subscriptions may then be a holder's. */
+bool belay__wake_is_waiter(const belay__lease_t *lease) {
+  return belay__lease_is_acquiring(lease) && lease->active->wake != NULL;
+}
+
+void belay__wake_put_flag_ttl(const belay__lease_t *lease, belay__call_t *call) {
+  const belay__lease_config_t *config = lease->config;
+  int64_t poll = (int64_t)config->backoff_max + config->timeout;
+  belay__call_arg_int(call, belay__wake_is_waiter(lease) ? 2 * poll : 0);
 }
 
 void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call) {

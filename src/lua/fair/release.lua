@@ -1,7 +1,5 @@
 -- Removes a lock if it is ours. Removes our ticket from the queue, or keeps its place. Wakes the
 -- first waiter if the lock is free, and either it was ours or another waiter was the first before.
--- If the queue is empty, the message is for all: a holder may listen for a lock that is taken from
--- it.
 -- KEYS: see fair/acquire. ARGV[1]: our token; '': none. ARGV[2]: the publish command, or ''.
 --   ARGV[3]: our ticket; '': none; 'TICKET+MS': the owner of the ticket still waits and does not
 --   know of its grant: if the lock is ours, the ticket is first again and keeps that place for MS
@@ -37,8 +35,8 @@ if not first and alive then
   redis.call('DEL', KEYS[3])
 end
 local receivers
-if ARGV[2] ~= '' and (ours or (first and first ~= was_first[1] and not holder)) then
-  receivers = redis.pcall(ARGV[2], KEYS[1] .. '::wake', first or '')
+if ARGV[2] ~= '' and first and (ours or (first ~= was_first[1] and not holder)) then
+  receivers = redis.pcall(ARGV[2], KEYS[1] .. '::wake', first)
 end
 if not ours then
   return 0

@@ -1,13 +1,16 @@
 -- Acquires a lock if it is free, with a fencing number that is larger than all earlier numbers.
 -- KEYS[1]: the lock. KEYS[2]: the counter, a hash: number, token. ARGV[1]: our token. ARGV[2]: the
---   ttl in ms. ARGV[3]: the ttl of the counter in ms.
+--   ttl in ms. ARGV[3]: the ttl of the contention flag (see lock/acquire). ARGV[4]: the ttl of the
+--   counter in ms.
 -- Reply: a string: the fencing number; acquired now, or before (the ttl stays as it is); n > 0:
 --   another holder, for n more ms; -2: another holder, without a ttl.
 -- Run twice: the second run finds the token and replies the same number.
+--@include contend
 --@include stored
 --@include next_number
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
+  contend(KEYS[1], ARGV[3])
   local left = redis.call('PTTL', KEYS[1])
   return left < 0 and -2 or math.max(left, 1)
 end
@@ -27,9 +30,9 @@ end
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX')
 end
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
 redis.call('HSET', KEYS[2], 'number', text, 'token', ARGV[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end

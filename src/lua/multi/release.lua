@@ -1,4 +1,4 @@
--- Removes the locks that are ours, and notifies the waiters.
+-- Removes the locks that are ours, and notifies the waiters of those that have the contention flag.
 -- KEYS: the locks. ARGV[1]: our token. ARGV[2]: the publish command, or ''. ARGV[3]: '': no
 --   tickets.
 -- Reply: 0: not all were ours; n > 0: all were, and n - 1 connections got the message of one lock,
@@ -15,10 +15,11 @@ for i = 1, #KEYS do
   end
 end
 for _, i in ipairs(ours) do
-  redis.call('DEL', KEYS[i])
-end
-for _, i in ipairs(ours) do
-  local n = ARGV[2] ~= '' and redis.pcall(ARGV[2], KEYS[i] .. '::wake', '')
+  local removed = redis.pcall('DEL', KEYS[i], KEYS[i] .. '::contended')
+  if type(removed) ~= 'number' then -- as in lock/release
+    redis.call('DEL', KEYS[i])
+  end
+  local n = ARGV[2] ~= '' and removed ~= 1 and redis.pcall(ARGV[2], KEYS[i] .. '::wake', '')
   if type(n) == 'number' and n > receivers then
     receivers = n
   end

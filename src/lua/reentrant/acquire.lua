@@ -3,7 +3,7 @@
 --   grants are counted; and for each hold its token: the expiry (TIME in ms), a space, and the
 --   number of holds at its grant. KEYS[3], if the grants are counted: the counter, a hash: number,
 --   token. ARGV[1]: our token. ARGV[2]: the ttl in ms. ARGV[3]: the owner. ARGV[4]: the ttl of the
---   counter.
+--   contention flag (see lock/acquire). ARGV[5]: the ttl of the counter.
 -- Reply: {holds, number}: the number of holds, and their common fencing number ('' without one); or
 --   an integer, as of lock/acquire: n > 0: another owner, for n more ms; -2: another, without a
 --   ttl.
@@ -12,11 +12,13 @@
 --
 -- The fields of KEYS[2] count only while their owner has the lock. The lock lives as long as the
 -- longest hold.
+--@include contend
 --@include stored
 --@include next_number
 local holder = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
 if holder and holder ~= ARGV[3] then
+  contend(KEYS[1], ARGV[4])
   return left < 0 and -2 or math.max(left, 1)
 end
 local fields = redis.call('HGETALL', KEYS[2])
@@ -71,7 +73,7 @@ if not ours and not holder then
   redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[2], 'XX')
 end
 if counted then
-  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+  redis.call('PEXPIRE', KEYS[3], ARGV[5])
 end
 if ours and counted then
   redis.call('HSET', KEYS[2], 'number', number)
@@ -102,6 +104,6 @@ if not ours then
 end
 if counted then
   redis.call('HSET', KEYS[3], 'number', number, 'token', ARGV[1])
-  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+  redis.call('PEXPIRE', KEYS[3], ARGV[5])
 end
 return {ours, KEYS[3] and number or ''}

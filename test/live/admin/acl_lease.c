@@ -128,7 +128,8 @@ static int redlock_case(env_t *env) {
 }
 
 TEST(redlocks) {
-  acl_case_check(&(acl_case_t){"redlock", redlock_case, PUBSUB, "subscribe unsubscribe", NULL, 2});
+  acl_case_check(
+      &(acl_case_t){"redlock", redlock_case, PUBSUB, "publish subscribe unsubscribe", NULL, 2});
 }
 
 static int change_twice(contender_t *c) {

@@ -172,11 +172,12 @@ ENV_TEST(refusal_of_a_call_of_several_keys) {
                0);
   assert_non_null(belay__request_room(operation, sizeof(sums_t)));
   belay__call_t *call = belay__call_new(env->client, BELAY__CLASS_DATA);
-  belay__call_script(call, &belay__script_lock_acquire_fenced, 2, 3);
+  belay__call_script(call, &belay__script_lock_acquire_fenced, 2, 4);
   belay__call_arg(call, "lock", 4);
   belay__call_arg(call, "counter{lock}", 13);
   belay__call_arg(call, "token", 5);
   belay__call_arg_int(call, 60000);
+  belay__call_arg_int(call, 0);
   belay__call_arg_int(call, 60000);
   assert_error(belay__request_send(operation, call), 0);
   assert_error(outcome_of(&caller), BELAY_EWRONGTYPE);

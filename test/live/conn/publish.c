@@ -172,9 +172,11 @@ TEST(release_to_another_kind_of_server) {
     belay_lock_options_t options = with_ttl(60000);
     contender_t *holder = contender_new(m.env, "door", &options);
     assert_error(try_lock(holder), 0);
-    char token[256];
+    char token[256], flag[256];
     snprintf(token, sizeof token, "%s", server_string(m.from, "GET", key_of(holder), NULL));
+    snprintf(flag, sizeof flag, "%s::contended", key_of(holder));
     server_do(m.to, "SET", key_of(holder), token, "PX", "60000", NULL);
+    server_do(m.to, "SET", flag, "", "PX", "60000", NULL);
     relay_delay(m.relay, 300 * slow());
     assert_error(begin_release(holder), 0);
     env_run_for(m.env, 20);

@@ -131,7 +131,8 @@ TEST(close_of_one_client) {
     assert_int_equal(h->lost, i / 4 == 3);
     if (h->lost > 0)
       assert_int_equal(h->reason, BELAY_LOST_CLOSED);
-    assert_int_equal(server_keys(other), i % 2 == i / 2 % 2 && i / 4 % 3 == 2); /* a's own */
+    bool held = i % 2 == i / 2 % 2 && i / 4 % 3 == 2; /* by a, for which h may have set its flag */
+    assert_in_range(server_keys(other), held, 2 * held);
     assert_false(holder_holds(h));
     assert_error(holder_begin(h, 0), BELAY_ECLOSING);
     assert_error(holder_begin_release(h), BELAY_ENOTOWNER);

@@ -110,7 +110,7 @@ TEST_IN(resent_acquire_keeps_fence, nodes, nodes_open(1, NULL)) {
   for (int i = 0; i < 3; i++) {
     const char *number =
         server_string(nodes->server[0], "EVAL", belay__script_lock_acquire_fenced.text, "2",
-                      key_of(c), counter, "token", "60000", DAY_MS, NULL);
+                      key_of(c), counter, "token", "60000", "0", DAY_MS, NULL);
     if (i == 0)
       snprintf(first, sizeof first, "%s", number);
     assert_string_equal(number, first);

@@ -95,11 +95,11 @@ ENV_TEST(no_hand_overs) {
   belay_lock_options_t options = with_ttl(30000);
   options.max_handovers = 0;
   turns_t turns = {.least_ttl = INT64_MAX};
-  uint64_t before = (uint64_t)server_publications(env->server);
+  int64_t before = server_calls(env->server, "del");
   for (unsigned i = 0; i < 10; i++)
     ask(env, env->client, &turns, i, &options);
   env_until(env, turns.count == 10 && all_at_rest(&turns));
-  assert_int_equal((uint64_t)server_publications(env->server) - before, 10);
+  assert_int_equal(server_calls(env->server, "del") - before, 10);
 }
 
 /* Holds the lock for a moment, releases or closes it, and acquires again. */

@@ -316,7 +316,7 @@ static void play_several(several_t *s) {
     ours |= (set & 1u << i) != 0 && s->holder[i] == who ? 1u << i : 0;
     others |= (set & 1u << i) != 0 && s->holder[i] >= 0 && s->holder[i] != who ? 1u << i : 0;
   }
-  const char *const take[] = {token(who), TTL, NULL}, *const keep[] = {token(who), TTL, "0",
+  const char *const take[] = {token(who), TTL, "0", NULL}, *const keep[] = {token(who), TTL, "0",
                                                                        "PUBLISH", NULL};
   const char *const give[] = {token(who), "PUBLISH", "", NULL};
   switch (below(&s->random, 4)) {
@@ -363,7 +363,8 @@ TEST(multilock_matches_model) {
 /* The longest that is in the way is what is waited for; one without a ttl is for ever. */
 TEST_ON(multilock_reports_longest_ttl, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", "c", NULL};
-  static const char *const take[] = {"mine", TTL, NULL}, *const give[] = {"mine", "", "", NULL};
+  static const char *const take[] = {"mine", TTL, "0", NULL},
+                          *const give[] = {"mine", "", "", NULL};
   server_do(server, "SET", "a", "x", "PX", "50000", NULL);
   server_do(server, "SET", "c", "x", "PX", "90000", NULL);
   assert_between(script_call_integer(server, &belay__script_multi_acquire, keys, take), 80000,
@@ -379,22 +380,28 @@ TEST_ON(multilock_reports_longest_ttl, server, server_start(NULL)) {
   assert_int_equal(server_integer(server, "EXISTS", "b", NULL), 0);
 }
 
-/* The script publishes to the channel of each key. */
+/* The script publishes to the channel of each key that has the contention flag. */
 TEST_ON(multilock_release_publishes_on_each, server, server_start(NULL)) {
-  static const char *const keys[] = {"a", "b", NULL};
-  static const char *const take[] = {"mine", TTL, NULL};
+  static const char *const keys[] = {"a", "b", "c", NULL}, *const wanted[] = {"a", "b", NULL};
+  static const char *const take[] = {"mine", TTL, "0", NULL}, *const wait[] = {"x", TTL, TTL, NULL};
   static const char *const give[] = {"mine", "PUBLISH", "", NULL};
-  listener_t a, b;
+  listener_t a, b, c;
   char text[8];
   listener_open(&a, server, "a::wake");
   listener_open(&b, server, "b::wake");
+  listener_open(&c, server, "c::wake");
   assert_int_equal(script_call_integer(server, &belay__script_multi_acquire, keys, take), 0);
+  assert_between(script_call_integer(server, &belay__script_multi_acquire, wanted, wait), 1,
+                 atoi(TTL));
   assert_int_equal(script_call_integer(server, &belay__script_multi_release, keys, give), 2);
+  assert_int_equal(server_keys(server), 0);
   assert_int_equal(listener_drain(&a, text, sizeof text), 1);
   assert_int_equal(listener_drain(&b, text, sizeof text), 1);
   assert_string_equal(text, "");
+  assert_int_equal(listener_drain(&c, text, sizeof text), 0);
   listener_close(&a);
   listener_close(&b);
+  listener_close(&c);
 }
 
 /* An extend never shortens any of them. */

@@ -21,7 +21,7 @@ static const belay__script_t *const acquire_script = &belay__script_reentrant_ac
 static script_input_t acquire_input(const char *token, const char *ttl, const char *owner,
                                     bool counted) {
   return (script_input_t){{LOCK, HOLDS, counted ? FENCE : NULL},
-                          {token, ttl, owner, counted ? "600000" : NULL}};
+                          {token, ttl, owner, "0", counted ? "600000" : NULL}};
 }
 
 static script_input_t extend_input(const char *token, const char *ttl) {

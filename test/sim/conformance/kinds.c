@@ -12,7 +12,7 @@
 const conformance_row_t conformance_kinds[] = {
     /* passing it on, and telling whom it concerns */
     ROWS_LIKE(LIKE_MS,
-      "EVAL @lock_acquire 1 %L %o %t|EVAL @lock_hand_over 1 %L %o %o %t|"
+      "EVAL @lock_acquire 1 %L %o %t %t|EVAL @lock_hand_over 1 %L %o %o %t|"
       "EVALSHA $lock_hand_over 1 %L %o %o %t|EVAL @lock_hand_over 1 %L %o %o %e|PTTL %L"),
     ROWS_LIKE(LIKE_FENCE, "EVAL @lock_hand_over_fenced 2 %L %F %o %o %t %t"),
     ROWS("EVAL @lock_release 1 %L %o %H %o|GET %L"),
@@ -28,8 +28,8 @@ const conformance_row_t conformance_kinds[] = {
     ROWS_LIKE(LIKE_SET, "ZRANGE {g}a 0 -1"),
     /* several holds of one owner */
     ROWS_LIKE(LIKE_FENCE,
-      "EVAL @reentrant_acquire 2 " HELD " %o %t %O|"
-      "EVAL @reentrant_acquire 3 " HELD " %F %o %t %O %t"),
+      "EVAL @reentrant_acquire 2 " HELD " %o %t %O %t|"
+      "EVAL @reentrant_acquire 3 " HELD " %F %o %t %O %t %t"),
     ROWS("EVAL @reentrant_extend 2 " HELD " %o %t 0|EVAL @reentrant_release 2 " HELD " %o %H"),
     ROWS_OF(LIKE_CLOCK, ROW_AS_IT_IS, "HMGET {r}h owner number"),
     /* a token has a time */
@@ -81,7 +81,7 @@ const conformance_row_t conformance_kinds[] = {
       "EVAL @election_extend 2 " LEADER " %o %t 0 %t|EVAL @lock_release 1 {e} %o %H %o|"
       "EVAL @multi_extend 2 %L %L %o %t 0|EVAL @multi_release 2 %L %L %o %H %o"),
     ROWS_LIKE(LIKE_CLOCK, "EVAL @election_read 2 " LEADER),
-    ROWS_LIKE(LIKE_MS, "EVAL @multi_acquire 2 %L %L %o %t"),
+    ROWS_LIKE(LIKE_MS, "EVAL @multi_acquire 2 %L %L %o %t %t|PTTL %C"),
     /* keys of other types stay unchanged */
     ROWS(
       "SET {s} %v|SET {w}r %v|HSET {g} a b|SET {b}w %v|SET {l} %v|DEL {g} {w}r {s} {b}w {l}|"

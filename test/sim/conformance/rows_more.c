@@ -4,14 +4,16 @@
 // clang-format off
 const conformance_row_t conformance_belays[] = {
     ROWS_LIKE(LIKE_MS,
-      "EVAL @lock_acquire 1 %L %o %t|EVALSHA $lock_acquire 1 %L %o %t|"
-      "EVAL @lock_acquire 1 %L %o %e|EVAL @lock_acquire 1 %k %o %t|PTTL %L|PTTL %F"),
-    ROWS_OF(LIKE_MS, ROW_PAUSE, "EVAL @lock_acquire 1 %L %o %x"),
+      "EVAL @lock_acquire 1 %L %o %t 0|EVALSHA $lock_acquire 1 %L %o %t %t|"
+      "EVAL @lock_acquire 1 %L %o %e %t|EVAL @lock_acquire 1 %L %o %t %e|"
+      "EVAL @lock_acquire 1 %k %o %t %t|PTTL %L|PTTL %F|PTTL %C"),
+    ROWS_OF(LIKE_MS, ROW_PAUSE, "EVAL @lock_acquire 1 %L %o %x %t"),
     ROWS(
       "EVAL @lock_extend 1 %L %o %t 0|EVAL @lock_extend 1 %L %o %t %t|"
       "EVALSHA $lock_extend 1 %L %o %t %t|EVAL @lock_extend 1 %L %o %e %e|"
-      "EVAL @lock_extend 1 %k %o %t 0|EVAL @lock_release 1 %L %o|EVALSHA $lock_release 1 %L %o|"
-      "EVAL @lock_release 1 %k %o|EVAL @fence_accept 1 %F %N %o %t|"
+      "EVAL @lock_extend 1 %k %o %t 0|EVAL @lock_release 1 %L %o|EVALSHA $lock_release 1 %L %o %H|"
+      "EVAL @lock_release 1 %k %o|EVAL @lock_release 1 %L %o %H %o 1|DEL %C|"
+      "EVAL @fence_accept 1 %F %N %o %t|"
       "EVALSHA $fence_accept 1 %F %N %o %t|EVAL @fence_accept 1 %F %N %o %e|"
       "EVAL @fence_guard 2 %F %k %N %o %*|EVAL @fence_guard 2 %F %k %N %o %*|"
       "EVALSHA $fence_guard 2 %F %k %N %o %*|EVAL @fence_guard 1 %F %N|"
@@ -22,9 +24,10 @@ const conformance_row_t conformance_belays[] = {
       "HSET %Q server %S max_ttl 60000 since %N|HSET %Q max_ttl %t|HDEL %Q max_ttl|"
       "HDEL %Q since|DEL %Q|SET %Q %v"),
     ROWS_LIKE(LIKE_FENCE,
-      "EVAL @lock_acquire_fenced 2 %L %F %o %t %t|"
-      "EVALSHA $lock_acquire_fenced 2 %L %F %o %t %t|"
-      "EVAL @lock_acquire_fenced 2 %L %F %o %e %t|EVAL @lock_acquire_fenced 2 %L %F %o %t %e|"
+      "EVAL @lock_acquire_fenced 2 %L %F %o %t %t %t|"
+      "EVALSHA $lock_acquire_fenced 2 %L %F %o %t 0 %t|"
+      "EVAL @lock_acquire_fenced 2 %L %F %o %e %t %t|"
+      "EVAL @lock_acquire_fenced 2 %L %F %o %t %t %e|"
       "EVAL @fence_read 1 %F|EVALSHA $fence_read 1 %F"),
     ROWS_LIKE(LIKE_QUARANTINE,
       "EVAL @quarantine 1 %Q %S %t %t|EVALSHA $quarantine 1 %Q %S 60000 %t|"

@@ -25,6 +25,7 @@ static list_t lists[] = {
     /* Keys: few, so that commands meet. */
     {'k', L("k:1|k:2|k:3|k:4||\0\xff\r\n")},
     {'L', L("{l}:1|{l}:2")},
+    {'C', L("{l}:1::contended|{l}:2::contended")},
     {'F', L("{f}:1|{f}:2")},
     {'Q', L("{q}:1|{q}:2")},
     /* Strings: plain ones, arbitrary bytes, numbers and near-numbers. */

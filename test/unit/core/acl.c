@@ -64,7 +64,8 @@ TEST(text_of_the_rules) {
   options.db = 7;
   options.server_version = 60200;
   assert_string_equal(rules_of(&options),
-                      "on resetkeys resetchannels -@all ~app::e\\*u::* ~door ~a\\[1\\] "
+                      "on resetkeys resetchannels -@all ~app::e\\*u::* ~door ~door::contended "
+                      "~a\\[1\\] ~a\\[1\\]::contended "
                       "&app::e\\*u::* &door::wake &a\\[1\\]::wake "
                       "+client|kill +client|setname +command|info +hello +info|replication "
                       "+info|server +ping +publish +scan +subscribe +unlink +unsubscribe "

@@ -31,21 +31,22 @@ static bool has_writer(const char *line, size_t len) {
   return false;
 }
 
-/* true if the line calls a command that writes, or one that the line does not name. */
+/* true if the line calls a command that writes, or one that the line does not name. The contention
+ * flag of a lock does not count. */
 static bool may_write(const char *line, size_t len) {
-  static const char call[] = "call(";
+  static const char call[] = "call(", flag[] = "'::contended'";
   const char *at = memmem(line, len, call, sizeof call - 1);
-  if (at == NULL)
+  if (at == NULL || memmem(line, len, flag, sizeof flag - 1) != NULL)
     return false;
   if (has_writer(line, len))
     return true;
   return memchr(at, '\'', (size_t)(line + len - at)) == NULL;
 }
 
-/* true if a function without a call to the server begins there. It ends with the first "end" that
- * is not indented. */
+/* true if a function begins there whose calls to the server raise no error. It ends with the first
+ * "end" that is not indented. */
 static bool is_pure(const char *line) {
-  static const char begins[] = "local function ", call[] = "call(";
+  static const char begins[] = "local function ", call[] = "redis.call(";
   const char *end = strstr(line, "\nend\n");
   return strncmp(line, begins, sizeof begins - 1) == 0 && end != NULL &&
          memmem(line, (size_t)(end - line), call, sizeof call - 1) == NULL;
