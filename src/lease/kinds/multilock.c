@@ -15,13 +15,12 @@
  *    any --close--> CLOSING: all members close
  *    CLIENT_CLOSED, CLOSING --the last member is closed--> freed
  *
- * Only step() writes the state. All multilocks take members in the same order
- * (multilock_names.c), so among competing ones there is always one that can get all of its
- * names. For that reason a member that is lost during an acquire is not taken again alone: all
- * are released, and the first one is taken again.
+ * Only step() writes the state. All multilocks take members in the same order (multilock_names.c),
+ * so one of several competing ones can get all of its names. Therefore all members are released if
+ * one is lost during an acquire, and the first one is taken again.
  *
- * A member's notice comes from its task, and the owner is notified there. Decisions elsewhere (in a
- * call of the owner, in the timer) are reported from the multilock's own task. */
+ * A member's task notifies the owner. Other decisions (in a call of the owner, in the timer) are
+ * reported from the multilock's own task. */
 #include "lease/kinds/multilock.h"
 
 #include <assert.h>
@@ -234,8 +233,7 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
   return status == BELAY_EHELD && holds_common_key(lease) ? BELAY_EDUPLICATE : status;
 }
 
-/* Adds the publish command: if one key is lost, the script releases the other keys and wakes their
- * waiters. */
+/* Adds the publish command: if a key is lost, the script releases the others, and wakes waiters. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__publish_arg(call, lease->config->notify);
 }

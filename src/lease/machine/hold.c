@@ -139,11 +139,11 @@ belay__lease_state_t belay__hold_begin(belay__lease_t *lease) {
 
 belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout_ms) {
   belay__lease_stop_timers(lease);
+  lease->may_be_handed_over = false;
   if (!belay__lease_activate(lease))
     return belay__release_answered(lease, BELAY_ENOMEM);
   belay__lease_end_extend(lease, BELAY_ECANCELED);
   belay__round_forget(lease);
-  lease->may_be_handed_over = false;
   uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
   if (!belay__hand_over_start(lease, deadline))
     belay__round_start(lease, BELAY__ROUND_RELEASE, deadline);
