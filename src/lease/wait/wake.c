@@ -218,7 +218,7 @@ void belay__wake_watch(belay__lease_t *lease) {
     open_listeners(lease, true);
 }
 
-/* A member may send an acquire again after the decision. The subscriptions may then be a holder's. */
+/* A member may send an acquire again after the decision. Then a holder may have subscriptions. */
 bool belay__wake_is_waiter(const belay__lease_t *lease) {
   return belay__lease_is_acquiring(lease) && lease->active->wake != NULL;
 }

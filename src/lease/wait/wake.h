@@ -18,8 +18,8 @@ void belay__wake_unsubscribe(belay__lease_t *lease);
 /* True if the lease waits and has subscriptions, confirmed or not. */
 bool belay__wake_is_waiter(const belay__lease_t *lease);
 
-/* Adds the ttl of the contention flag that an attempt of a waiter sets if it finds the lock held, in
- * ms; 0 for other attempts, which set no flag. */
+/* Adds the ttl of the contention flag, in ms, that an attempt of a waiter sets if it finds the lock
+ * held; 0 for other attempts, which set no flag. */
 void belay__wake_put_flag_ttl(const belay__lease_t *lease, belay__call_t *call);
 
 /* Builds the command that publishes a release to all waiters. */

@@ -1,5 +1,5 @@
-/* The contention flag: a release publishes only if a waiter has set the flag, and each release wakes
- * the waiters that are left. */
+/* The contention flag: a release publishes only if a waiter has set the flag, and each release
+ * wakes the waiters that are left. */
 #include <stdio.h>
 
 #include "core/client/client.h"
