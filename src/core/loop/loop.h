@@ -137,7 +137,7 @@ static inline void belay__smooth(uint64_t *smoothed, uint64_t ns) {
   if (now == 0)
     *smoothed = ns;
   else
-    *smoothed = now - now / 8 + (ns < 2 * now ? ns : 2 * now) / 8;
+    *smoothed = now - now / 8 + ((ns < 2 * now ? ns : 2 * now) + 7) / 8;
 }
 
 /* Return the time at which the loop entered belay; outside an entry, the present time. Use this

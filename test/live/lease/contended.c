@@ -48,8 +48,8 @@ ENV_TEST(each_release_wakes_the_waiters_of_other_clients) {
   belay_lock_options_t options = rarely();
   contender_t *holder = contender_holding(env, "door", &options), *waiters[WAITERS];
   for (int i = 0; i < WAITERS; i++) {
-    waiters[i] = contender_of(env, env_connect(env, server_url(env->server), NULL), "door",
-                              &options);
+    waiters[i] =
+        contender_of(env, env_connect(env, server_url(env->server), NULL), "door", &options);
     assert_error(begin_acquire(waiters[i], BELAY_FOREVER), 0);
   }
   for (int left = WAITERS; left > 0; left--) {
