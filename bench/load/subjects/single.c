@@ -32,16 +32,19 @@ static const belay__script_t *script_of(const tape_word_t *words, size_t n) {
   return NULL;
 }
 
-static unsigned long number(const tape_word_t *word) {
+static long number(const tape_word_t *word) {
   char text[NUMBER];
   (void)snprintf(text, sizeof text, "%.*s", (int)word->len, word->at);
-  return strtoul(text, NULL, 10);
+  return strtol(text, NULL, 10);
 }
 
-/* EVALSHA, script, number of keys, keys, number of calls, arguments. */
+/* EVALSHA, script, number of keys, keys, number of calls, arguments. A negative number of calls:
+ * they have the same arguments, which come once. */
 static void split(tape_t *out, const belay__script_t *script, const tape_word_t *words, size_t n) {
-  size_t all_keys = number(&words[2]), calls = number(&words[BEFORE_KEYS + all_keys]);
-  size_t keys = all_keys / calls, args = (n - BEFORE_KEYS - all_keys - 1) / calls;
+  size_t all_keys = (size_t)number(&words[2]), all_args = n - BEFORE_KEYS - all_keys - 1;
+  long of_calls = number(&words[BEFORE_KEYS + all_keys]);
+  size_t calls = (size_t)labs(of_calls), keys = all_keys / calls;
+  size_t args = of_calls < 0 ? all_args : all_args / calls;
   const tape_word_t *key = words + BEFORE_KEYS, *arg = key + all_keys + 1;
   char count[NUMBER];
   int count_len = snprintf(count, sizeof count, "%zu", keys);
@@ -52,8 +55,9 @@ static void split(tape_t *out, const belay__script_t *script, const tape_word_t 
     tape_word(out, count, (size_t)count_len);
     for (size_t k = 0; k < keys; k++, key++)
       tape_word(out, key->at, key->len);
-    for (size_t k = 0; k < args; k++, arg++)
-      tape_word(out, arg->at, arg->len);
+    for (size_t k = 0; k < args; k++)
+      tape_word(out, arg[k].at, arg[k].len);
+    arg += of_calls < 0 ? 0 : args;
   }
 }
 
