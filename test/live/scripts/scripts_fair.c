@@ -317,7 +317,7 @@ static void play_several(several_t *s) {
     others |= (set & 1u << i) != 0 && s->holder[i] >= 0 && s->holder[i] != who ? 1u << i : 0;
   }
   const char *const take[] = {token(who), TTL, "0", NULL}, *const keep[] = {token(who), TTL, "0",
-                                                                       "PUBLISH", NULL};
+                                                                            "PUBLISH", NULL};
   const char *const give[] = {token(who), "PUBLISH", "", NULL};
   switch (below(&s->random, 4)) {
   case 0: {
@@ -363,8 +363,8 @@ TEST(multilock_matches_model) {
 /* The longest that is in the way is what is waited for; one without a ttl is for ever. */
 TEST_ON(multilock_reports_longest_ttl, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", "c", NULL};
-  static const char *const take[] = {"mine", TTL, "0", NULL},
-                          *const give[] = {"mine", "", "", NULL};
+  static const char *const take[] = {"mine", TTL, "0", NULL}, *const give[] = {"mine", "", "",
+                                                                               NULL};
   server_do(server, "SET", "a", "x", "PX", "50000", NULL);
   server_do(server, "SET", "c", "x", "PX", "90000", NULL);
   assert_between(script_call_integer(server, &belay__script_multi_acquire, keys, take), 80000,
