@@ -19,9 +19,9 @@ typedef enum belay__channel_event {
    * first (unless the channel was up at belay__listen()), and after each gap */
   BELAY__CHANNEL_UP,
   BELAY__CHANNEL_MESSAGE, /* a message arrived */
-  /* Messages are lost from now on. Reported to a subscription that was UP. If the server refuses
-   * the subscription for a lasting reason, a subscription that was not UP gets a GAP too, once per
-   * cause. In all cases the node subscribes again. */
+  /* Messages are lost from now on. Reported to each subscription that was UP. A subscription that
+   * was not UP gets a GAP only for a lasting error, once per error: the server refuses the
+   * subscription, or refuses the connection. In all cases the node subscribes again. */
   BELAY__CHANNEL_GAP
 } belay__channel_event_t;
 

@@ -2,8 +2,11 @@
 
 #include <string.h>
 
-#define CALL_BITS 8192u    /* Maximum bits in a call: some milliseconds of the server */
-#define ROUND_BITS 524288u /* Maximum bits in all calls of a round: some MiB */
+/* Maximum number of bit positions in a call. The server needs some milliseconds for them. */
+#define CALL_BITS 8192u
+/* After this number of bit positions, a round gets no further call. As text in the calls, the
+ * positions then take some MiB. */
+#define ROUND_BITS 524288u
 #define FRUITLESS_MAX 8
 
 static const belay__bloom_batch_kind_t *kind_of(const belay__operation_t *operation) {

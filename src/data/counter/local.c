@@ -23,8 +23,9 @@
 
 #include "data/counter/counter.h"
 
-/* Delay before a sum is sent again. The timer sends all READY adders, so a sum of another key that
- * is due earlier shortens the delay. */
+/* Delay before a sum that the server may have counted is sent again. Any other sum is sent again
+ * after batch_ms, but at least this delay. The timer sends all READY adders, so a sum of another
+ * key that is due earlier shortens both delays. */
 #define RETRY_MS INT64_C(100)
 #define OPEN_MAX 512 /* Maximum of sums in state SENT, to keep an iteration of the loop short */
 #define ID_MAX (2 * BELAY__COUNTER_LABEL_BYTES + 1 + BELAY__COUNTER_NUMBER_MAX)

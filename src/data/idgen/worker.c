@@ -25,8 +25,9 @@
 #define TIME_MAX ((INT64_C(1) << 41) - 1)
 /* Lifetime of a record after `until` or now, whichever is later: longer than clocks differ */
 #define RECORD_MS INT64_C(86400000)
-#define BEHIND_MAX_MS INT64_C(100) /* Longest delay before a clock that is behind is read again */
-#define WAIT_MS INT64_C(1000)      /* Timeout of the acquire with options.worker; otherwise 0 */
+/* Longest delay before the wall clock of this process is read again while it is before w->last */
+#define BEHIND_MAX_MS INT64_C(100)
+#define WAIT_MS INT64_C(1000) /* Timeout of the acquire with options.worker; otherwise 0 */
 #define NUMBER_MAX (INT64_C(1) << 53)
 
 enum {
