@@ -60,9 +60,10 @@ typedef struct echo {
   char sent_words[SENT_WORDS_MAX][HEAD + 1];
 } echo_t;
 
-/* Keys are none; and an operation's id is part of one. */
+/* Keys are none; and an operation's id is part of one. The publish command of a script is none. */
 static bool is_secret(const char *word) {
-  return strlen(word) >= HEAD && strncmp(word, "belay::", 7) != 0;
+  return strlen(word) >= HEAD && strncmp(word, "belay::", 7) != 0 && strcmp(word, "PUBLISH") != 0 &&
+         strcmp(word, "SPUBLISH") != 0;
 }
 
 static void remember(echo_t *echo, const char *const *words, size_t count) {
