@@ -403,7 +403,7 @@ static bool rebuild(belay__call_t *call) {
   call->client->extension->rebuild(call);
   if (call->broken)
     give_buffer(call);
-  return !call->broken;
+  return call->data != NULL;
 }
 
 bool belay__call_restore(belay__call_t *call) {

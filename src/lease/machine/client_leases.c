@@ -58,7 +58,7 @@ static shared_t *find(belay__list_t *configs, belay_client_t *const *clients, si
   for (unsigned i = 0; i < CONFIGS_COMPARED && node != configs; i++, node = node->next) {
     shared_t *shared = BELAY__CONTAINER(node, shared_t, node);
     if (memcmp(&shared->config, config, COMPARED) == 0 && shared->n == n &&
-        memcmp(shared->clients, clients, n * sizeof *clients) == 0)
+        memcmp(shared->clients, clients, n * sizeof(belay_client_t *)) == 0)
       return shared;
   }
   return NULL;
@@ -76,7 +76,7 @@ const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *cl
     if (shared == NULL)
       return NULL;
     *shared = (shared_t){.config = *config, .n = n};
-    memcpy(shared->clients, clients, n * sizeof *clients);
+    memcpy(shared->clients, clients, n * sizeof(belay_client_t *));
     shared->config.clients = shared->clients;
     belay__list_init(&shared->node);
   }
