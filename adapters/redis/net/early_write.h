@@ -2,8 +2,8 @@
  *
  * One write at the end of the turn has the fewest system calls, for the server too. But a server
  * that has answered everything is idle until then. If enough of the turn is left, an early write
- * lets the server work while the loop does; from then on the two alternate. What is enough is
- * measured: the time of a task in this loop, and the time of a write. */
+ * lets the server work while the loop does; from then on the two alternate. The
+ * connection decides by two measured times: that of a task in this loop, and that of a write. */
 #ifndef BELAY_REDIS_NET_EARLY_WRITE_H
 #define BELAY_REDIS_NET_EARLY_WRITE_H
 

@@ -120,7 +120,7 @@ LOCAL_CACHE_TEST(local_table_gets_the_value) {
 
 /* ---- gets that must not share ---- */
 
-enum { OTHERS = 100 }; /* with so many replies due, a few commands are not sent at once */
+enum { OTHERS = 100 }; /* while these replies are due, a few commands are not sent at once */
 
 /* A get that begins after a change of this client sees that change: a lookup from before does not
  * serve it. */

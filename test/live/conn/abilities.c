@@ -421,7 +421,7 @@ static void hang_up_then_refuse(fake_link_t *link, const char *const *words, siz
 }
 
 /* A release begins without a connection, by the script, which publishes. It is sent again when
- * compare-and-delete is known. That command alone would wake nobody. */
+ * compare-and-delete is known. That command alone would wake no waiter. */
 TEST_IN(release_sent_again_still_notifies, recorder,
         recorder_open_with((recorder_t){0}, "delifeq", hang_up_then_refuse)) {
   (void)known_contender(recorder);
