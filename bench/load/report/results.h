@@ -65,7 +65,7 @@ double result_spread(const result_t *result);
 /* true if both have the same scenario, size, placement and load. */
 bool result_is_beside(const result_t *a, const result_t *b);
 
-/* Ratio of a figure to that of another subject beside it: FIGURE_P99 with a schedule, other figures
+/* Ratio of a figure to that of another subject: FIGURE_P99 with a schedule, other figures
  * in a closed loop. NAN: the other subject was not measured, or its limit is arithmetic, or it is
  * the same subject. */
 double result_ratio(const results_t *results, const result_t *result, subject_t other,
